@@ -1,0 +1,32 @@
+"""Everything the judge may look at, at one moment of a run."""
+
+from sparkdiag.evidence.base import Value
+from sparkdiag.evidence.client import ClientOutcome
+from sparkdiag.evidence.processes import ProcessInfo, ServerExit
+from sparkdiag.evidence.stacks import SamplingStats, StackSample
+from sparkdiag.evidence.timeline import GpuPoint, KvCapacity, MetricPoint
+
+
+class Observation(Value):
+    """Built by the observer while a run goes on, and from the run folder afterwards: the judge cannot tell which."""
+
+    now_s: float
+    ready_at_s: float | None = None
+    processes: tuple[ProcessInfo, ...] = ()
+    samples: tuple[StackSample, ...] = ()
+    """In order of ``ended_s``; only from after the server was ready."""
+    sampling: SamplingStats = SamplingStats()
+    metrics: tuple[MetricPoint, ...] = ()
+    kv_capacity: KvCapacity | None = None
+    gpus: tuple[GpuPoint, ...] = ()
+    client: ClientOutcome = ClientOutcome()
+    server_exit: ServerExit | None = None
+
+    def samples_of(self, pid: int) -> tuple[StackSample, ...]:
+        return tuple(sample for sample in self.samples if sample.pid == pid)
+
+    @property
+    def workers(self) -> tuple[ProcessInfo, ...]:
+        """The processes in which the model runs: workers, or EngineCore where there is none (CUDA with TP 1)."""
+        workers = tuple(process for process in self.processes if process.role == "worker")
+        return workers or tuple(process for process in self.processes if process.role == "engine_core")

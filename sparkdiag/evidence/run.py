@@ -1,0 +1,89 @@
+"""``run.json``: what was run, on what, and what it was found to be."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from sparkdiag.evidence.base import SCHEMA, Value
+from sparkdiag.evidence.verdict import Verdict
+
+Containment = Literal["yes", "no", "not-in-this-clone", "unknown"]
+
+
+class FileProof(Value):
+    """A source file as the running server imported it."""
+
+    module: str
+    path: str
+    sha256: str
+
+
+class RevisionProof(Value):
+    """What the running server itself showed about its code; compared with what was asked for."""
+
+    asked: str | None = None
+    sha: str | None = None
+    """40 hex digits, where the code belongs to a git revision."""
+    version: str | None = None
+    import_path: str | None = None
+    files: tuple[FileProof, ...] = ()
+    proved: bool = False
+    because: str = ""
+    """What was compared with what; for ``proved=False`` what is missing or differs."""
+    suspect_commit: str | None = None
+    contains_suspect_commit: Containment = "unknown"
+
+
+class DcpProof(Value):
+    """The DCP size as the running server shows it, by every witness that spoke."""
+
+    asked: int
+    size: int | None = None
+    witnesses: tuple[str, ...] = ()
+    """``worker titles: DCP0, DCP1``; ``probe: dcp_world_size 2 in 2 workers``; ``argv: ...``."""
+    consistent: bool = True
+
+
+class Host(Value):
+    """The machine, as far as a report needs it; no host or user name."""
+
+    platform: str
+    cpu: str
+    cores: int
+    memory_gib: float
+    gpus: tuple[str, ...] = ()
+    python: str
+    sparkdiag: str
+
+
+class Timings(Value):
+    environment_s: float | None = None
+    ready_s: float | None = None
+    prompt_to_first_token_s: float | None = None
+    prompt_to_verdict_s: float | None = None
+    shutdown_s: float | None = None
+    total_s: float | None = None
+
+
+class RunRecord(Value):
+    """The document ``run.json``. Written at the start and again whenever a field becomes known."""
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    sparkdiag_version: str
+    started_at: str
+    """ISO 8601, UTC."""
+    status: Literal["running", "finished", "interrupted", "failed"]
+    scenario: dict[str, Any]
+    """The resolved scenario, overrides applied."""
+    command: tuple[str, ...]
+    """What the user typed, secrets removed."""
+    environment: dict[str, Any] = {}
+    server_argv: tuple[str, ...] = ()
+    server_env: dict[str, str] = {}
+    """By allow-list."""
+    revision: RevisionProof = RevisionProof()
+    dcp: DcpProof | None = None
+    host: Host | None = None
+    timings_s: Timings = Timings()
+    verdict: Verdict | None = None
+    error: str | None = None

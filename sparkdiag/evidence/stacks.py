@@ -1,0 +1,86 @@
+"""Stacks as sampled: innermost frame first, locals already reduced to what may be kept."""
+
+from typing import Literal
+
+from sparkdiag.evidence.base import Value
+
+LocalValue = int | float | bool | str | None
+
+
+class Frame(Value):
+    """One Python (or native) frame."""
+
+    function: str
+    """As the tool names it; py-spy qualifies from Python 3.11 on (``Worker.execute_model``)."""
+    filename: str
+    short_filename: str | None = None
+    line: int
+    locals: dict[str, LocalValue] = {}
+    """Integers, booleans and the names that the scenario lists; nothing else is ever kept (prompts and keys)."""
+
+    @property
+    def name(self) -> str:
+        """The bare function name: ``Worker.execute_model`` -> ``execute_model``."""
+        return self.function.rsplit(".", 1)[-1]
+
+
+class ThreadStack(Value):
+    """One thread's frames, innermost first."""
+
+    thread_id: int | None = None
+    os_thread_id: int | None = None
+    thread_name: str | None = None
+    active: bool = False
+    owns_gil: bool = False
+    frames: tuple[Frame, ...] = ()
+
+    def find(self, name: str) -> tuple[int, Frame] | None:
+        """Innermost frame whose bare name is ``name`` with its depth counted from the outermost frame (0)."""
+        for index, frame in enumerate(self.frames):
+            if frame.name == name:
+                return len(self.frames) - 1 - index, frame
+        return None
+
+
+class StackSample(Value):
+    """One look at one process. Failed looks are kept too, with ``error`` and no threads."""
+
+    pid: int
+    started_s: float
+    ended_s: float
+    source: Literal["py-spy", "in-process"] = "py-spy"
+    threads: tuple[ThreadStack, ...] = ()
+    error: str | None = None
+    late: bool = False
+    """True when the sample took so long that it no longer says when it was true; it does not count."""
+
+    @property
+    def at_s(self) -> float:
+        return (self.started_s + self.ended_s) / 2
+
+    @property
+    def usable(self) -> bool:
+        return self.error is None and not self.late and bool(self.threads)
+
+    @property
+    def main_thread(self) -> ThreadStack | None:
+        """The thread called MainThread, else the first one."""
+        for thread in self.threads:
+            if thread.thread_name == "MainThread":
+                return thread
+        return self.threads[0] if self.threads else None
+
+
+class SamplingStats(Value):
+    """What sampling itself did and cost."""
+
+    taken: int = 0
+    late: int = 0
+    failed: int = 0
+    cpu_s: float = 0.0
+    """CPU seconds of the samplers' children."""
+    longest_s: float = 0.0
+    mode: Literal["py-spy", "in-process", "none"] = "py-spy"
+    reason: str | None = None
+    """Why not py-spy, where it is not."""
+    errors: dict[str, int] = {}
