@@ -42,7 +42,16 @@ class ResponseEnd(Value):
     error: str | None = None
 
 
-ClientEvent = PromptSent | TokenChunk | ResponseEnd
+class AnswerScored(Value):
+    """The verdict on the answer's text, written once the response ended."""
+
+    event: Literal["score"] = "score"
+    t_s: float
+    score: NeedleScore
+    because: str = ""
+
+
+ClientEvent = PromptSent | TokenChunk | ResponseEnd | AnswerScored
 
 
 class ClientOutcome(Value):
@@ -65,3 +74,21 @@ class ClientOutcome(Value):
         if self.sent is None or self.first_token_s is None:
             return None
         return self.first_token_s - self.sent.t_s
+
+    def after(self, event: ClientEvent) -> "ClientOutcome":
+        """This outcome with one more event seen. A new ``PromptSent`` starts afresh: only the last request counts."""
+        match event:
+            case PromptSent():
+                return ClientOutcome(sent=event)
+            case TokenChunk():
+                first = event.t_s if self.first_token_s is None else self.first_token_s
+                changes: dict[str, object] = {
+                    "first_token_s": first,
+                    "last_token_s": event.t_s,
+                    "text": self.text + event.text,
+                }
+            case ResponseEnd():
+                changes = {"end": event}
+            case AnswerScored():
+                changes = {"score": event.score, "score_because": event.because}
+        return self.model_copy(update=changes)

@@ -1,0 +1,21 @@
+"""A run as its folder tells it afterwards, ready to be judged again or reported."""
+
+from sparkdiag.evidence.base import Value
+from sparkdiag.evidence.observation import Observation
+from sparkdiag.evidence.run import RunRecord
+from sparkdiag.evidence.timeline import NoteEvent, PhaseEvent
+
+
+class StoredRun(Value):
+    """``record`` and everything the judge may look at, up to the moment the verdict was reached.
+
+    Built by ``sparkdiag.recording.read.read_run``, or from a run that is still in memory.
+    """
+
+    run_dir: str
+    record: RunRecord
+    observation: Observation
+    phases: tuple[PhaseEvent, ...] = ()
+    notes: tuple[NoteEvent, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What could not be read, or could not be written at the time; one line each."""
