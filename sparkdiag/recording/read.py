@@ -1,0 +1,242 @@
+"""A run folder read back, offline: what can be read is read, and ``problems`` says what is missing."""
+
+import json
+from collections.abc import Iterator
+from functools import reduce
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from sparkdiag.errors import RunFolderError
+from sparkdiag.evidence.base import SCHEMA, Value
+from sparkdiag.evidence.client import ClientEvent, ClientOutcome
+from sparkdiag.evidence.observation import Observation
+from sparkdiag.evidence.processes import ProcessInfo, ServerExit
+from sparkdiag.evidence.run import RunRecord
+from sparkdiag.evidence.stacks import SamplingStats, StackSample
+from sparkdiag.evidence.stored import StoredRun
+from sparkdiag.evidence.timeline import GpuPoint, KvCapacity, MetricPoint, NoteEvent, PhaseEvent, ProcessesEvent
+from sparkdiag.evidence.verdict import Verdict
+from sparkdiag.recording.events import ClientLine, SamplingTotals, ServerEnded, Stream, TimelineLine
+from sparkdiag.recording.folder import RECORD
+
+__all__ = ["RunSummary", "StoredRun", "list_runs", "read_run"]
+
+_LONGEST_LINE = 16 * 1024 * 1024
+_TIMELINE: TypeAdapter[Any] = TypeAdapter(TimelineLine)
+_CLIENT: TypeAdapter[Any] = TypeAdapter(ClientLine)
+_STACKS: TypeAdapter[Any] = TypeAdapter(StackSample)
+
+
+class RunSummary(Value):
+    """One line of ``sparkdiag runs list``."""
+
+    path: str
+    started_at: str
+    scenario: str
+    status: Literal["running", "finished", "interrupted", "failed"]
+    dcp: int | None = None
+    verdict: Verdict | None = None
+
+
+def read_run(path: Path) -> StoredRun:
+    """The run in folder ``path`` (or whose ``run.json`` it is).
+
+    Raises ``RunFolderError`` only when there is no run there at all.
+    """
+    folder = path.parent if path.name == RECORD else path
+    if not folder.is_dir():
+        raise RunFolderError(f"no run folder at {path}", remedy="sparkdiag runs list")
+    streams = [folder / f"{name}.jsonl" for name in ("timeline", "stacks", "client")]
+    if not (folder / RECORD).is_file() and not any(file.is_file() for file in streams):
+        raise RunFolderError(f"{folder} is not a run folder: it holds no {RECORD}", remedy="sparkdiag runs list")
+    problems: list[str] = []
+    record = _read_record(folder, problems)
+    timeline = _read_stream(folder, "timeline", _TIMELINE, problems)
+    samples = _read_stream(folder, "stacks", _STACKS, problems)
+    client = _read_stream(folder, "client", _CLIENT, problems)
+    return StoredRun(
+        run_dir=str(folder),
+        record=record,
+        observation=_observation(record, timeline, samples, client),
+        phases=tuple(event for event in timeline if isinstance(event, PhaseEvent)),
+        notes=tuple(event for event in timeline if isinstance(event, NoteEvent)),
+        problems=tuple(problems),
+    )
+
+
+def list_runs(runs_dir: Path) -> tuple[RunSummary, ...]:
+    """The runs of a folder, newest first; folders without a readable ``run.json`` are passed over."""
+    found = []
+    for file in sorted(runs_dir.glob(f"*/{RECORD}"), key=lambda file: file.parent.name, reverse=True):
+        if file.is_symlink() or file.parent.is_symlink():
+            continue
+        record = _read_record(file.parent, [])
+        if not record.scenario and record.started_at == "":
+            continue
+        found.append(
+            RunSummary(
+                path=str(file.parent),
+                started_at=record.started_at,
+                scenario=str(record.scenario.get("name", "?")),
+                status=record.status,
+                dcp=record.dcp.size if record.dcp else None,
+                verdict=record.verdict,
+            )
+        )
+    return tuple(found)
+
+
+def _read_record(folder: Path, problems: list[str]) -> RunRecord:
+    """``run.json``, and where fields of it do not fit, the rest of it."""
+    blank: dict[str, Any] = {
+        "sparkdiag_version": "unknown",
+        "started_at": "",
+        "status": "failed",
+        "scenario": {},
+        "command": (),
+    }
+    try:
+        document = json.loads((folder / RECORD).read_text(encoding="utf-8", errors="replace"))
+        if not isinstance(document, dict):
+            raise ValueError("it holds no JSON object")
+    except (OSError, ValueError, RecursionError) as error:
+        why = "it is missing" if isinstance(error, FileNotFoundError) else str(error)
+        problems.append(f"{RECORD} cannot be read: {why}")
+        return RunRecord.model_validate(blank)
+    _check_schema(document.get("schema"), RECORD, problems)
+    while True:
+        try:
+            return RunRecord.model_validate(document)
+        except ValidationError as error:
+            wrong = {str(problem["loc"][0]) for problem in error.errors() if problem["loc"]}
+            problems.append(f"{RECORD}: left out what does not fit: {', '.join(sorted(wrong))}")
+            document = {key: value for key, value in document.items() if key not in wrong}
+            document |= {key: blank[key] for key in wrong if key in blank}
+
+
+def _check_schema(schema: object, name: str, problems: list[str]) -> None:
+    if schema == SCHEMA:
+        return
+    if isinstance(schema, int) and not isinstance(schema, bool):
+        age = "a newer" if schema > SCHEMA else "an older"
+        problems.append(f"{name} was written by {age} sparkdiag (schema {schema}, this one reads {SCHEMA})")
+    else:
+        problems.append(f"{name} does not say which schema it has")
+
+
+def _read_stream(folder: Path, stream: Stream, adapter: TypeAdapter[Any], problems: list[str]) -> list[Any]:
+    name = f"{stream}.jsonl"
+    values: list[Any] = []
+    bad: list[int] = []
+    last = 0
+    try:
+        for last, document in _documents(folder / name):
+            if last == 1 and isinstance(document, dict) and "stream" in document:
+                _check_schema(document.get("schema"), name, problems)
+                continue
+            if last == 1:
+                problems.append(f"{name} has no header line")
+            try:
+                values.append(adapter.validate_python(document))
+            except ValidationError:
+                bad.append(last)
+    except FileNotFoundError:
+        problems.append(f"{name} is missing")
+    except OSError as error:
+        problems.append(f"{name} cannot be read: {error.strerror or error}")
+    if bad == [last] and last > 1:
+        problems.append(f"{name}: the last line is torn; it was left out")
+    elif bad:
+        problems.append(f"{name}: left out {len(bad)} of {last} lines that cannot be read (first: line {bad[0]})")
+    return values
+
+
+def _documents(path: Path) -> Iterator[tuple[int, object]]:
+    """Line numbers and what they hold; None for a line that is no JSON or too long."""
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(_LONGEST_LINE):
+            number += 1
+            if not line.strip():
+                continue
+            try:
+                yield number, json.loads(line.decode("utf-8", errors="replace"))
+            except (ValueError, RecursionError):
+                yield number, None
+
+
+def _observation(record: RunRecord, timeline: list[Any], samples: list[StackSample], client: list[Any]) -> Observation:
+    """As the judge saw it when it decided: what came after (the cancelled request, the shutdown) is not evidence."""
+    now_s = _decided_or_last(record, timeline, samples, client)
+    seen = [event for event in timeline if getattr(event, "t_s", 0.0) <= now_s]
+    ready = [event.t_s for event in timeline if isinstance(event, PhaseEvent) and event.phase == "ready"]
+    ready_at_s = ready[0] if ready else None
+    capacities = [event for event in seen if isinstance(event, KvCapacity)]
+    return Observation(
+        now_s=now_s,
+        ready_at_s=ready_at_s,
+        processes=_processes(seen),
+        samples=tuple(
+            sorted(
+                (s for s in samples if s.ended_s <= now_s and s.started_s >= (ready_at_s or 0.0)),
+                key=lambda sample: sample.ended_s,
+            )
+        ),
+        sampling=_sampling(timeline, samples),
+        metrics=tuple(event for event in seen if isinstance(event, MetricPoint)),
+        kv_capacity=capacities[-1] if capacities else None,
+        gpus=tuple(event for event in seen if isinstance(event, GpuPoint)),
+        client=_client(client, now_s),
+        server_exit=_exit(timeline, now_s),
+    )
+
+
+def _decided_or_last(record: RunRecord, timeline: list[Any], samples: list[StackSample], client: list[Any]) -> float:
+    if record.verdict is not None and record.verdict.decided_at_s is not None:
+        return record.verdict.decided_at_s
+    stamps = [float(getattr(event, "t_s", 0.0)) for event in (*timeline, *client)]
+    stamps += [event.exit.at_s for event in timeline if isinstance(event, ServerEnded)]
+    return max([*stamps, *(sample.ended_s for sample in samples)], default=0.0)
+
+
+def _processes(timeline: list[Any]) -> tuple[ProcessInfo, ...]:
+    """Everybody who was ever seen, as seen last: a tree on its way down says nothing about the stall."""
+    events = [event for event in timeline if isinstance(event, ProcessesEvent) and event.processes]
+    known: dict[tuple[int, float], ProcessInfo] = {}
+    for event in events:
+        known |= {(process.pid, process.started_at_s): process for process in event.processes}
+    return tuple(known.values())
+
+
+def _sampling(timeline: list[Any], samples: list[StackSample]) -> SamplingStats:
+    totals = [event.stats for event in timeline if isinstance(event, SamplingTotals)]
+    if totals:
+        return totals[-1]
+    spent = [sample.ended_s - sample.started_s for sample in samples]
+    return SamplingStats(
+        taken=len(samples),
+        late=sum(sample.late for sample in samples),
+        failed=sum(sample.error is not None for sample in samples),
+        longest_s=max(spent, default=0.0),
+        mode=samples[-1].source if samples else "none",
+    )
+
+
+def _exit(timeline: list[Any], now_s: float) -> ServerExit | None:
+    exits = [event.exit for event in timeline if isinstance(event, ServerEnded) and event.exit.at_s <= now_s]
+    return exits[-1] if exits else None
+
+
+def _client(events: list[ClientEvent], now_s: float) -> ClientOutcome:
+    """The request under test, without control requests, and with its score whenever that was written."""
+    outcome = ClientOutcome()
+    control = False
+    counted: list[ClientEvent] = []
+    for event in events:
+        control = event.control if event.event == "sent" else control
+        if not control and (event.t_s <= now_s or event.event == "score"):
+            counted.append(event)
+    outcome = reduce(ClientOutcome.after, counted, outcome)
+    return outcome if outcome.end is not None else outcome.model_copy(update={"score": None, "score_because": ""})
