@@ -104,6 +104,9 @@ class BaselineSettings(Value):
     references: tuple[Reference, ...] = Field(default=(), alias="reference")
     fast_kernel: bool = False
     """True when the environment can time the fast kernel on the scenario's shapes (the lab can)."""
+    fast_kernel_share: float = Field(default=1, gt=0, le=1)
+    """Share of a healthy prefill that the fast kernel takes, measured where the scenario says: the healthy time is
+    the timed kernel divided by this."""
 
 
 class WatchedFunction(Value):

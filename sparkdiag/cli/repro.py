@@ -1,0 +1,157 @@
+"""``sparkdiag repro``: reproduce the stall and judge it."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sparkdiag.cli.exit_codes import exit_code_of, git_bisect_code
+from sparkdiag.errors import ExitCode, SparkdiagError
+
+if TYPE_CHECKING:
+    from sparkdiag.reproducing.request import ReproRequest
+
+
+def repro(
+    context: typer.Context,
+    scenario: Annotated[
+        str | None, typer.Option(help="Name of a built-in scenario, or a TOML file (see: sparkdiag scenario list).")
+    ] = None,
+    dcp: Annotated[int | None, typer.Option(help="Decode context parallel size; default: the scenario's.")] = None,
+    tp: Annotated[int | None, typer.Option(help="Tensor parallel size; DCP must divide it.")] = None,
+    env: Annotated[
+        str | None, typer.Option(help="lab | existing:PYTHON | release:VERSION; default: your config file, else lab.")
+    ] = None,
+    rev: Annotated[str | None, typer.Option(help="Revision to run (lab: a revision of the lab's own history).")] = None,
+    repo: Annotated[Path | None, typer.Option(help="vLLM clone in which to look for the suspect commit.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model path or name for the server.")] = None,
+    prompt_tokens: Annotated[int | None, typer.Option(help="Length of the prompt in tokens.")] = None,
+    prompt_kind: Annotated[str | None, typer.Option(help="needle | reasoning.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the prompt's text.")] = None,
+    baseline_s: Annotated[
+        float | None, typer.Option(help="Healthy time to first token in seconds, if you know it.")
+    ] = None,
+    control: Annotated[bool, typer.Option(help="Run the same prompt at DCP 1 first, as the baseline.")] = False,
+    timeout_s: Annotated[float | None, typer.Option(help="Give up on the request after this many seconds.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder that run folders are made in.")] = Path("runs"),
+    probe: Annotated[bool, typer.Option(help="Load the identity probe into the server.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait while another run holds this machine.")] = True,
+    git_bisect: Annotated[
+        bool, typer.Option(help="Exit codes for git bisect run: 0 good, 1 stalls, 125 skip, 128 stop.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout; talk goes to stderr.")] = False,
+) -> None:
+    """Start a vLLM server, send it a long prompt, and say whether, where and why the prefill stalls.
+
+    Example: sparkdiag repro --dcp 2
+
+    Another: sparkdiag repro --env existing:/path/to/venv/bin/python --model MODEL --dcp 2 -- --gpu-memory-utilization 0.9
+    """
+    request = _request(
+        context,
+        scenario=scenario,
+        env=env,
+        rev=rev,
+        repo=repo,
+        overrides={
+            "dcp": dcp,
+            "tp": tp,
+            "model": model,
+            "prompt_tokens": prompt_tokens,
+            "prompt_kind": prompt_kind,
+            "seed": seed,
+            "timeout_s": timeout_s,
+        },
+        flags={
+            "runs_dir": str(out),
+            "baseline_s": baseline_s,
+            "control": control,
+            "probe": probe,
+            "wait_for_machine": wait,
+        },
+    )
+    raise typer.Exit(_run(request, as_json=as_json, git_bisect=git_bisect))
+
+
+def _request(
+    context: typer.Context,
+    *,
+    scenario: str | None,
+    env: str | None,
+    rev: str | None,
+    repo: Path | None,
+    overrides: dict[str, Any],
+    flags: dict[str, Any],
+) -> "ReproRequest":
+    """Everything resolved and checked, before anything is started."""
+    from sparkdiag.environment.config import read_config
+    from sparkdiag.observing.gpu import gpu_names
+    from sparkdiag.reproducing.choice import choose
+    from sparkdiag.reproducing.request import ReproRequest
+    from sparkdiag.scenario.load import load_scenario
+    from sparkdiag.scenario.overrides import override
+
+    config = read_config()
+    choice = choose(env=env, scenario=scenario, configured_env=config.env, gpus=len(gpu_names()))
+    typer.echo(choice.because, err=True)
+    if overrides["model"] is None:
+        overrides["model"] = config.model
+    extra_args = tuple(context.args)
+    loaded = override(load_scenario(choice.scenario), extra_args=extra_args, **overrides)
+    clone = repo or (Path(config.repo) if config.repo else None)
+    return ReproRequest(
+        scenario=loaded,
+        env_spec=choice.env_spec,
+        revision=rev,
+        repo=str(clone) if clone else None,
+        extra_args=extra_args,
+        command=("sparkdiag", *sys.argv[1:]),
+        **flags,
+    )
+
+
+def _run(request: "ReproRequest", *, as_json: bool, git_bisect: bool) -> int:
+    """Run it, write the reports, print what a person or a program needs; the exit code."""
+    from sparkdiag.reporting.live import LiveView
+    from sparkdiag.reproducing.session import reproduce
+    from sparkdiag.reproducing.signals import Terminated, sigterm_raises
+
+    try:
+        with sigterm_raises(), LiveView(plain=as_json) as view:
+            folder, record = reproduce(request, view=view)
+    except (KeyboardInterrupt, Terminated) as stop:
+        code = ExitCode.INTERRUPTED if isinstance(stop, KeyboardInterrupt) else ExitCode.TERMINATED
+        typer.echo(f"interrupted; everything started is stopped. Run it again with: {_again(request)}", err=True)
+        return git_bisect_code(code) if git_bisect else int(code)
+    except SparkdiagError as error:
+        if not git_bisect:
+            raise
+        typer.echo(f"error: {error.message}", err=True)
+        return git_bisect_code(error.exit_code)
+    _show(folder.path, as_json=as_json)
+    code = exit_code_of(record.verdict)
+    return git_bisect_code(code) if git_bisect else int(code)
+
+
+def _show(run_dir: Path, *, as_json: bool) -> None:
+    """Write ``report.md`` beside the evidence and print the summary, or the one JSON document."""
+    from sparkdiag.recording.read import read_run
+    from sparkdiag.reporting.document import document_json
+    from sparkdiag.reporting.markdown import write_report
+    from sparkdiag.reporting.summary import summary
+
+    stored = read_run(run_dir)
+    report = write_report(stored)
+    if as_json:
+        typer.echo(document_json(stored))
+    else:
+        typer.echo(summary(stored, report=report))
+
+
+def _again(request: "ReproRequest") -> str:
+    from shlex import join
+
+    from sparkdiag.recording.redact import redact_argv
+
+    return join(redact_argv(request.command))

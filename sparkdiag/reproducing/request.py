@@ -1,0 +1,30 @@
+"""What one reproduction is asked to do: everything resolved, nothing started."""
+
+from sparkdiag.evidence.base import Value
+from sparkdiag.scenario.model import Scenario
+
+
+class ReproRequest(Value):
+    """One ``repro``: a scenario with its overrides applied, where to run it, and where to leave the evidence."""
+
+    scenario: Scenario
+    env_spec: str
+    revision: str | None = None
+    repo: str | None = None
+    runs_dir: str
+    baseline_s: float | None = None
+    """Healthy time to first token given by the user, in seconds."""
+    control: bool = False
+    """Run the same prompt at DCP 1 first and take its time as the baseline."""
+    probe: bool = True
+    wait_for_machine: bool = True
+    extra_args: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    """What the user typed; redacted before it is kept."""
+
+
+def control_request(request: ReproRequest) -> ReproRequest:
+    """The healthy twin: same prompt, same process shape (TP), DCP 1."""
+    server = request.scenario.server.model_copy(update={"dcp": 1})
+    scenario = request.scenario.model_copy(update={"server": server})
+    return request.model_copy(update={"scenario": scenario, "control": False})

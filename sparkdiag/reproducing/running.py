@@ -1,0 +1,38 @@
+"""The run folder and its record, kept in step while a run goes on."""
+
+from collections.abc import Callable
+from typing import Any
+
+from sparkdiag.evidence.run import RunRecord, Timings
+from sparkdiag.evidence.timeline import NoteEvent, Phase, PhaseEvent
+from sparkdiag.recording.folder import RunFolder
+from sparkdiag.reproducing.progress import View
+
+
+class RunInProgress:
+    """One owner for "what is known of this run": every change is on disk before the next step starts."""
+
+    def __init__(self, folder: RunFolder, record: RunRecord, *, view: View, clock: Callable[[], float]) -> None:
+        self.folder = folder
+        self.record = record
+        self.view = view
+        self.clock = clock
+        folder.write_record(record)
+
+    def phase(self, name: Phase, detail: str = "") -> None:
+        self.folder.append(PhaseEvent(t_s=self.clock(), phase=name, detail=detail))
+        self.view.phase(name, detail)
+
+    def note(self, source: str, text: str) -> None:
+        self.folder.append(NoteEvent(t_s=self.clock(), source=source, text=text))
+        self.view.note(text)
+
+    def update(self, **changes: Any) -> None:
+        """Change fields of the record and write it."""
+        self.record = self.record.model_copy(update=changes)
+        self.folder.write_record(self.record)
+
+    def time(self, **timings_s: float | None) -> None:
+        """Set fields of ``timings_s``."""
+        merged: Timings = self.record.timings_s.model_copy(update=timings_s)
+        self.update(timings_s=merged)

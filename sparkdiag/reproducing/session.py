@@ -1,0 +1,205 @@
+"""One reproduction from request to report: environment, server, prompt, watching, verdict, everything stopped."""
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sparkdiag import __version__
+from sparkdiag.driving.client import ServerClient
+from sparkdiag.driving.prompt import build_prompt
+from sparkdiag.environment.model import Environment
+from sparkdiag.environment.prepare import prepare
+from sparkdiag.environment.proof import prove_dcp, prove_revision
+from sparkdiag.environment.spec import parse_spec
+from sparkdiag.errors import SparkdiagError
+from sparkdiag.evidence.observation import Observation
+from sparkdiag.evidence.run import RunRecord
+from sparkdiag.evidence.verdict import Baseline, Verdict
+from sparkdiag.observing.gpu import gpu_names
+from sparkdiag.observing.observer import Observer
+from sparkdiag.recording.folder import RunFolder
+from sparkdiag.recording.redact import redact_argv, redact_line, redact_text
+from sparkdiag.reproducing.baseline import baseline_of, find_baseline
+from sparkdiag.reproducing.driver import Driver
+from sparkdiag.reproducing.host import describe_host
+from sparkdiag.reproducing.progress import View
+from sparkdiag.reproducing.request import ReproRequest, control_request
+from sparkdiag.reproducing.running import RunInProgress
+from sparkdiag.reproducing.signals import Terminated
+from sparkdiag.reproducing.watch import watch
+from sparkdiag.serving.command import server_command
+from sparkdiag.serving.identity import read_identity
+from sparkdiag.serving.launch import LaunchedServer, launch
+from sparkdiag.serving.machine_lock import machine_lock
+
+CANCEL_TIMEOUT_S = 5
+STOP_TIMEOUT_S = 30
+
+
+def run_clock() -> Callable[[], float]:
+    """Seconds since now, monotonic."""
+    began = time.monotonic()
+    return lambda: time.monotonic() - began
+
+
+def reproduce(request: ReproRequest, *, view: View) -> tuple[RunFolder, RunRecord]:
+    """Do the whole of ``repro``; what was learnt is on disk at every moment, also when this raises.
+
+    Raises a ``SparkdiagError`` when the environment or the server cannot be had, and lets ``KeyboardInterrupt`` and
+    ``Terminated`` through after everything it started is gone.
+    """
+    with machine_lock(wait=request.wait_for_machine, say=view.note):
+        clock = run_clock()
+        environment = _environment(request, view=view)
+        control = _control(request, environment=environment, view=view) if request.control else None
+        return _one_run(request, environment=environment, control=control, view=view, clock=clock)
+
+
+def _environment(request: ReproRequest, *, view: View) -> Environment:
+    view.phase("preparing", request.env_spec)
+    return prepare(
+        parse_spec(request.env_spec),
+        scenario=request.scenario,
+        revision=request.revision,
+        repo=Path(request.repo) if request.repo else None,
+        progress=view.progress_sink(),
+    )
+
+
+def _control(request: ReproRequest, *, environment: Environment, view: View) -> Baseline | None:
+    """Run the DCP 1 twin in a folder of its own; no baseline when it does not complete."""
+    view.note("control run first: the same prompt at DCP 1")
+    folder, record = _one_run(
+        control_request(request), environment=environment, control=None, view=view, clock=run_clock()
+    )
+    verdict = record.verdict
+    if verdict is None or verdict.outcome != "completed" or record.timings_s.prompt_to_first_token_s is None:
+        view.note(f"the control run did not complete, so it is no baseline (see {folder.path})")
+        return None
+    return baseline_of(record, run_name=folder.path.name)
+
+
+def _one_run(
+    request: ReproRequest,
+    *,
+    environment: Environment,
+    control: Baseline | None,
+    view: View,
+    clock: Callable[[], float],
+) -> tuple[RunFolder, RunRecord]:
+    run = _begin(request, environment=environment, view=view, clock=clock)
+    with _kept_whatever_happens(run):
+        baseline = control or find_baseline(
+            request.scenario,
+            environment=environment,
+            host=run.record.host or describe_host(()),
+            runs_dir=Path(request.runs_dir),
+            given_s=request.baseline_s,
+            say=lambda text: run.note("baseline", text),
+        )
+        if baseline is not None:
+            run.note("baseline", f"healthy time to first token {baseline.seconds:.1f} s ({baseline.source})")
+        _serve_and_watch(run, request, environment=environment, baseline=baseline)
+        run.phase("reporting")
+        run.time(total_s=clock())
+        run.update(status="finished")
+    return run.folder, run.record
+
+
+def _begin(
+    request: ReproRequest, *, environment: Environment, view: View, clock: Callable[[], float]
+) -> RunInProgress:
+    scenario = request.scenario
+    sha = environment.revision_sha or environment.vllm_version or "unknown"
+    folder = RunFolder.create(
+        Path(request.runs_dir),
+        scenario_name=scenario.name,
+        short_sha=sha[:10],
+        dcp=scenario.server.dcp,
+        now=datetime.now(UTC),
+    )
+    record = RunRecord(
+        sparkdiag_version=__version__,
+        started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        status="running",
+        scenario=scenario.model_dump(mode="json", by_alias=True),
+        command=redact_argv(request.command),
+        environment=environment.model_dump(mode="json", exclude={"env", "expected_files"}),
+        host=describe_host(gpu_names()),
+    )
+    run = RunInProgress(folder, record, view=view, clock=clock)
+    run.time(environment_s=clock())
+    for note in environment.notes:
+        run.note("environment", note)
+    view.note(f"run folder: {folder.path}")
+    return run
+
+
+@contextmanager
+def _kept_whatever_happens(run: RunInProgress) -> Iterator[None]:
+    """Whatever ends the run early, its record says so, and what was seen until then stays readable."""
+    try:
+        yield
+    except (KeyboardInterrupt, Terminated):
+        run.update(status="interrupted", error="interrupted by the user")
+        raise
+    except SparkdiagError as error:
+        run.update(status="failed", error=redact_text("\n".join([error.message, *error.details])))
+        raise
+    except Exception as error:
+        run.update(status="failed", error=redact_text(f"{type(error).__name__}: {error}"))
+        raise
+    finally:
+        run.folder.close()
+
+
+def _serve_and_watch(
+    run: RunInProgress, request: ReproRequest, *, environment: Environment, baseline: Baseline | None
+) -> None:
+    scenario = request.scenario
+    command = server_command(
+        scenario=scenario,
+        environment=environment,
+        port=None,
+        extra_args=request.extra_args,
+        probe_dir=run.folder.private_dir / "probe" if request.probe else None,
+        run_private_dir=run.folder.private_dir,
+    )
+    run.phase("launching", "")
+    began_s = run.clock()
+    with launch(
+        command, log_path=run.folder.server_log, private_dir=run.folder.private_dir, redact_line=redact_line
+    ) as server:
+        run.update(server_argv=redact_argv(command.argv))
+        server.wait_ready(timeout_s=scenario.server.ready_timeout_s, on_wait=run.view.note)
+        run.time(ready_s=run.clock() - began_s)
+        run.phase("ready")
+        stop_from_s = _prompt_and_judge(run, request, server=server, environment=environment, baseline=baseline)
+    run.time(shutdown_s=run.clock() - stop_from_s)
+
+
+def _prompt_and_judge(
+    run: RunInProgress,
+    request: ReproRequest,
+    *,
+    server: LaunchedServer,
+    environment: Environment,
+    baseline: Baseline | None,
+) -> float:
+    raise NotImplementedError
+
+
+def _conclude(run: RunInProgress, observation: Observation, verdict: Verdict) -> None:
+    sent = observation.client.sent
+    run.update(verdict=verdict)
+    if sent is not None:
+        run.time(
+            prompt_to_verdict_s=observation.now_s - sent.t_s,
+            prompt_to_first_token_s=observation.client.time_to_first_token_s,
+        )
+
+
+__all__ = ["reproduce", "secrets", "ServerClient", "build_prompt", "prove_dcp", "prove_revision", "read_identity", "Observer", "Driver", "watch", "CANCEL_TIMEOUT_S", "STOP_TIMEOUT_S"]
