@@ -1,0 +1,105 @@
+"""The main job, for real: the lab server at DCP 1 and DCP 2, from the command line to the report."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+
+SUSPECT = "_fp8_mqa_logits_torch"
+
+
+def sparkdiag(*args: str, cwd: Path, expect: int) -> dict[str, Any]:
+    """Run the CLI as a user would; check the exit code; return its JSON document."""
+    done = subprocess.run(
+        [sys.executable, "-m", "sparkdiag", *args, "--json"],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=1400,
+        check=False,
+    )
+    assert done.returncode == expect, f"exit {done.returncode}\n{done.stderr[-4000:]}\n{done.stdout[-2000:]}"
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def leftovers() -> list[str]:
+    """Engine processes and shared memory of this user that a stopped server should not have left."""
+    titles = [" ".join(p.info["cmdline"] or []) for p in psutil.process_iter(["cmdline"])]
+    engines = [title for title in titles if title.startswith("VLLM::") or "vllm.entrypoints" in title]
+    return engines + [str(path) for path in Path("/dev/shm").glob("psm_*") if path.stat().st_uid == os.getuid()]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("user")
+
+
+@pytest.fixture(scope="module")
+def dcp1(folder: Path) -> dict[str, Any]:
+    return sparkdiag("repro", "--dcp", "1", cwd=folder, expect=0)
+
+
+@pytest.fixture(scope="module")
+def dcp2(folder: Path, dcp1: dict[str, Any]) -> dict[str, Any]:
+    return sparkdiag("repro", "--dcp", "2", cwd=folder, expect=1)
+
+
+def test_dcp_1_completes_and_retrieves_the_needle(dcp1: dict[str, Any]) -> None:
+    assert dcp1["verdict"]["outcome"] == "completed"
+    assert dcp1["needle"] == "retrieved"
+    assert dcp1["dcp_world_size"] == 1
+    assert dcp1["revision"]["proved"] is True
+    assert dcp1["revision"]["contains_suspect_commit"] == "yes"
+    assert leftovers() == []
+
+
+def test_dcp_2_is_a_crawling_stall_in_the_fallback_within_a_minute(dcp2: dict[str, Any]) -> None:
+    verdict = dcp2["verdict"]
+    assert (verdict["outcome"], verdict["mode"], verdict["kind"]) == ("stalled", "crawling", "torch-fallback")
+    assert verdict["function"] == SUSPECT
+    assert dcp2["dcp_world_size"] == 2
+    assert dcp2["revision"]["proved"] is True
+    assert dcp2["timings_s"]["prompt_to_verdict"] < 60
+    assert len({item["source"] for item in verdict["for"]}) >= 2
+    assert leftovers() == []
+
+
+def test_the_dcp_1_run_serves_as_the_control(dcp2: dict[str, Any]) -> None:
+    assert dcp2["verdict"]["baseline"]["kind"] == "control-run"
+
+
+def test_both_ranks_are_seen_in_the_fallback_with_its_loop_variables(dcp2: dict[str, Any]) -> None:
+    stacks = (Path(dcp2["run_dir"]) / "stacks.jsonl").read_text(encoding="utf-8").splitlines()
+    samples = [json.loads(line) for line in stacks[1:]]
+    seen: dict[int, set[str]] = {}
+    for sample in samples:
+        for thread in sample.get("threads", []):
+            for frame in thread["frames"]:
+                if frame["function"] == SUSPECT:
+                    seen.setdefault(sample["pid"], set()).update(frame["locals"])
+    assert len(seen) == 2
+    for names in seen.values():
+        assert {"head_start", "k_start", "seq_len_kv", "num_heads"} <= names
+
+
+def test_the_report_answers_the_two_questions_on_its_first_screen(dcp2: dict[str, Any]) -> None:
+    screen = "\n".join((Path(dcp2["run_dir"]) / "report.md").read_text(encoding="utf-8").splitlines()[:40])
+    assert SUSPECT in screen
+    assert "DCP" in screen and "2" in screen
+    assert dcp2["revision"]["sha"][:10] in screen
+    assert "suspect commit" in screen.lower()
+
+
+def test_an_old_run_is_judged_again_offline_and_comes_out_the_same(dcp2: dict[str, Any], folder: Path) -> None:
+    again = sparkdiag("report", dcp2["run_dir"], cwd=folder, expect=1)
+    for key in ("outcome", "mode", "kind", "function"):
+        assert again["verdict"][key] == dcp2["verdict"][key]
