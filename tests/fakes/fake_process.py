@@ -1,0 +1,106 @@
+"""What every process of the fake vLLM tree does: a title like vLLM's, plugins, events for tests. Standard library only.
+
+Behaviour comes from the environment, so that a server under test inherits it:
+
+``FAKE_VLLM_MODE``    comma-separated flags, see ``fake_vllm.py``
+``FAKE_VLLM_EVENTS``  a file (or FIFO with a reader) that gets one line a thing that happened: ``<pid> <role> <event>``
+``FAKE_VLLM_GATE``    a FIFO: flag ``slow-start`` waits until somebody has written to it and closed it
+``FAKE_VLLM_PASS``    iterations of integer arithmetic in one pass of the fallback (default 200000, about 10 ms)
+"""
+
+import contextlib
+import ctypes
+import importlib.metadata
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+SITE = Path(__file__).resolve().parent / "site"
+PR_SET_NAME = 15
+
+
+def flags() -> frozenset[str]:
+    return frozenset(filter(None, os.environ.get("FAKE_VLLM_MODE", "").split(",")))
+
+
+def emit(role: str, event: str) -> None:
+    """Tell the test. Never blocks: a FIFO without reader loses the line."""
+    path = os.environ.get("FAKE_VLLM_EVENTS")
+    if not path:
+        return
+    with contextlib.suppress(OSError):
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o600)
+        try:
+            os.write(fd, f"{os.getpid()} {role} {event}\n".encode())
+        finally:
+            os.close(fd)
+
+
+def set_title(title: str) -> None:
+    """Write over the process's own argv, as setproctitle does; /proc/PID/cmdline then reads like vLLM's."""
+    fields = Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
+    start, end = int(fields[45]), int(fields[46])
+    room = end - start
+    if start <= 0 or room <= 1:
+        return
+    ctypes.memmove(start, title.encode()[: room - 1].ljust(room, b"\0"), room)
+    ctypes.CDLL(None).prctl(PR_SET_NAME, title.encode()[:15], 0, 0, 0)
+
+
+def load_plugins() -> None:
+    """As vLLM does it in every process: the entry points of one group, none of which may end the server."""
+    if str(SITE) not in sys.path:
+        sys.path.insert(0, str(SITE))
+    import vllm
+
+    allowed = os.environ.get("VLLM_PLUGINS")
+    for point in importlib.metadata.entry_points(group="vllm.general_plugins"):
+        if allowed is not None and point.name not in allowed.split(","):
+            continue
+        try:
+            point.load()()
+        except Exception as error:
+            log(f"ERROR Failed to load plugin {point.name} of vllm {vllm.__version__}: {error}")
+
+
+def log(text: str) -> None:
+    print(time.strftime("INFO %m-%d %H:%M:%S [fake.py:1] ") + text, file=sys.stderr, flush=True)
+
+
+def obey_signals() -> None:
+    if "ignore-term" in flags():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def wait_forever() -> None:
+    """As vLLM's children do when their parent is gone: they stay."""
+    while True:
+        signal.pause()
+
+
+def leave_shared_memory(role: str) -> None:
+    """A segment in /dev/shm that stays mapped and is not unlinked at exit, like vLLM's message queue after kill -9."""
+    import mmap
+
+    name = f"/dev/shm/psm_fake_{os.getpid()}"
+    fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    os.ftruncate(fd, 4096)
+    globals()["_shared_memory"] = mmap.mmap(fd, 4096)
+    os.close(fd)
+    emit(role, f"shm {name}")
+
+
+def leave_orphan(role: str) -> None:
+    """A grandchild in its own session whose parent is gone: only a subreaper still knows whose it is."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            set_title("fake-orphan")
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            emit(role, "orphan")
+            wait_forever()
+        os._exit(0)
+    os.wait()

@@ -1,0 +1,1 @@
+"""Parallel state of the fake: set by the worker before it answers."""

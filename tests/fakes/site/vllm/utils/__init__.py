@@ -1,0 +1,1 @@
+"""Kernel dispatch of the fake."""
