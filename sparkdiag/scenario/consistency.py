@@ -1,0 +1,180 @@
+"""Values of a scenario that are each fine and contradict each other. Pure."""
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator
+
+from sparkdiag.scenario.model import Scenario, Signature
+from sparkdiag.scenario.problem import Problem
+from sparkdiag.scenario.shown import shown
+
+OWNED_FLAGS = {
+    "--tensor-parallel-size": "server.tp",
+    "-tp": "server.tp",
+    "--decode-context-parallel-size": "server.dcp",
+    "-dcp": "server.dcp",
+    "--max-num-batched-tokens": "server.chunk_tokens",
+    "--max-model-len": "server.max_model_len",
+    "--served-model-name": "server.served_model_name",
+    "--model": "server.model",
+    "--host": None,
+    "--port": None,
+}
+"""vLLM arguments that sparkdiag writes itself, with the scenario key that sets them (None: sparkdiag chooses)."""
+
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET_NAME = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|API_KEY|CREDENTIALS)$", re.IGNORECASE)
+
+
+def contradictions(scenario: Scenario) -> tuple[Problem, ...]:
+    """Every cross-field problem of a scenario whose single values are right."""
+    parts: tuple[Callable[[Scenario], Iterator[Problem]], ...] = (
+        _server,
+        _arguments,
+        _environment,
+        _signatures,
+        _names,
+        _suspect,
+        _times,
+    )
+    return tuple(problem for part in parts for problem in part(scenario))
+
+
+def flag_name(argument: str) -> str:
+    """``--port=8000`` -> ``--port``."""
+    return argument.split("=", 1)[0].replace("_", "-") if argument.startswith("-") else ""
+
+
+def fits(scenario: Scenario) -> bool:
+    """Whether prompt and answer fit the model length that the scenario asks for."""
+    limit = scenario.server.max_model_len
+    return limit is None or scenario.prompt.tokens + scenario.prompt.max_output_tokens <= limit
+
+
+def _server(scenario: Scenario) -> Iterator[Problem]:
+    server, prompt = scenario.server, scenario.prompt
+    if server.tp % server.dcp:
+        yield Problem(
+            key="server.dcp", found=f"{server.dcp} with server.tp {server.tp}", allowed="a divisor of server.tp"
+        )
+    if not fits(scenario):
+        total = prompt.tokens + prompt.max_output_tokens
+        yield Problem(
+            key="server.max_model_len",
+            found=f"{server.max_model_len}",
+            allowed=f"at least {total}: {prompt.tokens} prompt tokens + {prompt.max_output_tokens} output tokens",
+        )
+    if scenario.lab and server.model is not None:
+        yield Problem(
+            key="server.model",
+            found=shown(server.model),
+            allowed="nothing in a lab scenario: sparkdiag writes the model",
+        )
+
+
+def _arguments(scenario: Scenario) -> Iterator[Problem]:
+    for index, argument in enumerate(scenario.server.args):
+        flag = flag_name(argument)
+        if flag in OWNED_FLAGS:
+            key = OWNED_FLAGS[flag]
+            allowed = f"the key {key} instead" if key else "nothing: sparkdiag chooses host and port itself"
+            yield Problem(key=f"server.args[{index}]", found=shown(argument), allowed=allowed)
+
+
+def _environment(scenario: Scenario) -> Iterator[Problem]:
+    for name in scenario.server.env:
+        if not _ENV_NAME.fullmatch(name):
+            yield Problem(key="server.env", found=shown(name), allowed="names of letters, digits and _")
+        elif _SECRET_NAME.search(name):
+            yield Problem(
+                key=f"server.env.{name}",
+                found="the name of a secret",
+                allowed="no secrets: a scenario is copied into run folders; set it in the shell that starts sparkdiag",
+            )
+
+
+def _signatures(scenario: Scenario) -> Iterator[Problem]:
+    for index, signature in enumerate(scenario.signatures):
+        key = f"signature[{index}]"
+        for name, local in _locals_of(signature):
+            if not local.isidentifier():
+                yield Problem(key=f"{key}.{name}", found=shown(local), allowed="the name of a local variable")
+        if not signature.function.isidentifier():
+            yield Problem(key=f"{key}.function", found=shown(signature.function), allowed="a bare function name")
+        moving = {loop.index for loop in signature.loop}
+        for place, local in enumerate(signature.call_identity):
+            if local in moving:
+                allowed = "locals that stay the same within one call; this one is a loop's index"
+                yield Problem(key=f"{key}.call_identity[{place}]", found=shown(local), allowed=allowed)
+        for place, loop in enumerate(signature.loop):
+            if loop.index in (loop.stop, loop.step):
+                yield Problem(
+                    key=f"{key}.loop[{place}]", found=shown(loop.index), allowed="another local for step and stop"
+                )
+    fallbacks = [signature for signature in scenario.signatures if signature.kind == "torch-fallback"]
+    if fallbacks and not any(signature.loop for signature in fallbacks):
+        allowed = "at least one torch-fallback signature with its loop: without it crawling cannot be told from stuck"
+        yield Problem(key="signature", found="no [[signature.loop]]", allowed=allowed)
+
+
+def _locals_of(signature: Signature) -> Iterator[tuple[str, str]]:
+    for index, loop in enumerate(signature.loop):
+        for name, local in (("index", loop.index), ("step", loop.step), ("stop", loop.stop)):
+            if local is not None:
+                yield f"loop[{index}].{name}", local
+    for index, local in enumerate(signature.call_identity):
+        yield f"call_identity[{index}]", local
+    for name, local in (("rows", signature.rows), ("keys", signature.keys), ("heads", signature.heads)):
+        if local is not None:
+            yield name, local
+
+
+def _names(scenario: Scenario) -> Iterator[Problem]:
+    yield from _twice("signature", "function", (signature.function for signature in scenario.signatures))
+    yield from _twice("watch", "function", (watched.function for watched in scenario.watch))
+    references = scenario.baseline.references
+    yield from _twice(
+        "baseline.reference", "prompt_tokens", ((item.prompt_tokens, item.hardware) for item in references)
+    )
+    for index, signature in enumerate(scenario.signatures):
+        loops = (loop.index for loop in signature.loop)
+        yield from _twice(f"signature[{index}].loop", "index", loops)
+    for index, watched in enumerate(scenario.watch):
+        for place, module in enumerate(watched.modules):
+            if not _MODULE.fullmatch(module):
+                allowed = "a dotted module name"
+                yield Problem(key=f"watch[{index}].modules[{place}]", found=shown(module), allowed=allowed)
+
+
+def _twice(array: str, field: str, names: Iterable[Hashable]) -> Iterator[Problem]:
+    first_at: dict[Hashable, int] = {}
+    for index, name in enumerate(names):
+        if name in first_at:
+            found = f"{shown(name)} a second time"
+            yield Problem(
+                key=f"{array}[{index}].{field}", found=found, allowed=f"each once; first in {array}[{first_at[name]}]"
+            )
+        first_at.setdefault(name, index)
+
+
+def _suspect(scenario: Scenario) -> Iterator[Problem]:
+    suspect = scenario.suspect
+    commits = [("suspect.commit", suspect.commit)] if suspect.commit is not None else []
+    commits += [(f"suspect.twins[{index}]", twin) for index, twin in enumerate(suspect.twins)]
+    for key, commit in commits:
+        if not _COMMIT.fullmatch(commit):
+            yield Problem(key=key, found=shown(commit), allowed="7 to 40 lower-case hex digits of a commit")
+    for index, path in enumerate(suspect.paths):
+        if path.startswith(("/", "-")) or ".." in path.split("/") or not path:
+            yield Problem(key=f"suspect.paths[{index}]", found=shown(path), allowed="a path inside the repository")
+
+
+def _times(scenario: Scenario) -> Iterator[Problem]:
+    patience, sampling = scenario.patience, scenario.sampling
+    for key, small, large_key, large in (
+        ("patience.settle_s", patience.settle_s, "patience.timeout_s", patience.timeout_s),
+        ("sampling.min_period_s", sampling.min_period_s, "sampling.max_period_s", sampling.max_period_s),
+    ):
+        if small > large:
+            yield Problem(key=key, found=f"{small:g}", allowed=f"at most {large_key}, {large:g}")

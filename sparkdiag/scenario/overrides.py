@@ -1,0 +1,144 @@
+"""What the command line changes in a scenario: a new one, checked again as a whole. Pure."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from sparkdiag.errors import UsageError
+from sparkdiag.scenario.check import check
+from sparkdiag.scenario.consistency import OWNED_FLAGS, flag_name
+from sparkdiag.scenario.model import Scenario
+from sparkdiag.scenario.shown import shown
+
+MIN_REASONING_OUTPUT_TOKENS = 1024
+"""Room for a derivation by a byte-level tokenizer; a needle's answer needs a hundredth of it."""
+
+_OPTIONS = {
+    "server.dcp": "--dcp",
+    "server.tp": "--tp",
+    "server.model": "--model",
+    "server.chunk_tokens": "--chunk-tokens",
+    "server.max_model_len": "-- --max-model-len",
+    "prompt.tokens": "--prompt-tokens",
+    "prompt.kind": "--prompt-kind",
+    "prompt.seed": "--seed",
+    "prompt.depth": "--depth",
+    "patience.timeout_s": "--timeout",
+}
+_NUMERIC_KEYS = {"server.tp": "tp", "server.dcp": "dcp", "server.chunk_tokens": "chunk_tokens"}
+_NUMERIC_KEYS["server.max_model_len"] = "max_model_len"
+
+
+def override(
+    scenario: Scenario,
+    *,
+    dcp: int | None = None,
+    tp: int | None = None,
+    prompt_tokens: int | None = None,
+    prompt_kind: Literal["needle", "reasoning"] | None = None,
+    seed: int | None = None,
+    depth: float | None = None,
+    model: str | None = None,
+    chunk_tokens: int | None = None,
+    timeout_s: float | None = None,
+    extra_args: Sequence[str] = (),
+) -> Scenario:
+    """``scenario`` with what was given in place of its own values; None leaves a value as it is.
+
+    ``extra_args`` go to vLLM as they are, but for those that sparkdiag writes itself: these change the scenario, so
+    that what is recorded is what runs. Raises ``UsageError`` where the result makes no sense.
+    """
+    rest, absorbed = _absorb(extra_args, given={"dcp": dcp, "tp": tp, "chunk_tokens": chunk_tokens})
+    server = {"dcp": dcp, "tp": tp, "model": model, "chunk_tokens": chunk_tokens} | absorbed
+    prompt: dict[str, Any] = {"tokens": prompt_tokens, "kind": prompt_kind, "seed": seed, "depth": depth}
+    if prompt_kind == "reasoning":
+        prompt["max_output_tokens"] = max(scenario.prompt.max_output_tokens, MIN_REASONING_OUTPUT_TOKENS)
+    if scenario.lab and model is not None:
+        raise UsageError(
+            f"the scenario {scenario.name} runs on the lab's own model, --model {shown(model)} cannot replace it",
+            remedy=f"sparkdiag repro --scenario sm12x-mqa-prefill --env existing:PYTHON --model {shown(model)}",
+        )
+    data = _plain(scenario.model_dump(mode="python", by_alias=True, exclude_none=True))
+    _put(data["server"], server)
+    _put(data["prompt"], prompt)
+    _put(data["patience"], {"timeout_s": timeout_s})
+    data["server"]["args"] = [*scenario.server.args, *rest]
+    _check_parallel(data["server"], dcp_given=server["dcp"] is not None, tp_given=server["tp"] is not None)
+    return _validated(data, scenario)
+
+
+def _check_parallel(server: dict[str, Any], *, dcp_given: bool, tp_given: bool) -> None:
+    """DCP must divide TP: vLLM says so only after the model is loaded, which takes minutes."""
+    dcp, tp = server["dcp"], server["tp"]
+    if dcp < 1 or tp < 1 or tp % dcp == 0:
+        return
+    fitting = -(-tp // dcp) * dcp
+    smaller = max(size for size in range(1, tp + 1) if tp % size == 0 and size <= dcp)
+    if dcp_given and not tp_given:
+        message = f"--dcp {dcp} does not divide the scenario's tensor parallel size {tp}"
+    elif tp_given and not dcp_given:
+        message = f"--tp {tp} is not a multiple of the scenario's DCP size {dcp}"
+    else:
+        message = f"--dcp {dcp} does not divide --tp {tp}"
+    raise UsageError(
+        message, remedy=f"--dcp {dcp} --tp {fitting}, which needs {fitting} ranks; or --dcp {smaller} --tp {tp}"
+    )
+
+
+def _validated(data: dict[str, Any], scenario: Scenario) -> Scenario:
+    changed, problems = check(data)
+    if changed is not None:
+        return changed
+    details = tuple(f"{_OPTIONS.get(problem.key, problem.key)}: {problem}" for problem in problems)
+    remedy = f"sparkdiag scenario show {scenario.name}"
+    if [problem.key for problem in problems] == ["server.max_model_len"]:
+        prompt = data["prompt"]
+        needed = prompt["tokens"] + prompt["max_output_tokens"]
+        length = data["server"]["max_model_len"]
+        details = (
+            f"{prompt['tokens']} prompt tokens and {prompt['max_output_tokens']} output tokens need more than the "
+            f"model length of {length}",
+        )
+        remedy = f"a shorter --prompt-tokens, or a longer model length: -- --max-model-len {needed}"
+    raise UsageError(
+        details[0] if len(details) == 1 else "the options do not fit together", remedy=remedy, details=details
+    )
+
+
+def _absorb(extra_args: Sequence[str], *, given: dict[str, int | None]) -> tuple[list[str], dict[str, Any]]:
+    """``extra_args`` without those that the scenario holds, and what these say."""
+    rest: list[str] = []
+    absorbed: dict[str, Any] = {}
+    remaining = list(extra_args)
+    while remaining:
+        argument = remaining.pop(0)
+        flag = flag_name(argument)
+        if flag not in OWNED_FLAGS:
+            rest.append(argument)
+            continue
+        key = OWNED_FLAGS[flag]
+        name = _NUMERIC_KEYS.get(key or "")
+        if key is None or name is None:
+            remedy = "--model PATH, before the --" if key == "server.model" else f"leave {flag} out"
+            raise UsageError(f"{flag} after -- is sparkdiag's own to choose", remedy=remedy)
+        text = argument.split("=", 1)[1] if "=" in argument else remaining.pop(0) if remaining else ""
+        if not (text.isascii() and text.isdecimal() and len(text) <= 12):
+            raise UsageError(f"{flag} needs an integer, found {shown(text)}", remedy=f"-- {flag} N")
+        if given.get(name) not in (None, int(text)):
+            raise UsageError(
+                f"{flag} {text} contradicts {_OPTIONS[key]} {given[name]}", remedy=f"give {_OPTIONS[key]} only"
+            )
+        absorbed[name] = int(text)
+    return rest, absorbed
+
+
+def _put(table: dict[str, Any], changes: dict[str, Any]) -> None:
+    table.update({key: value for key, value in changes.items() if value is not None})
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists, as TOML would have them."""
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
