@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator
 from functools import reduce
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from sparkdiag.errors import RunFolderError
-from sparkdiag.evidence.base import SCHEMA, Value
+from sparkdiag.evidence.base import SCHEMA
 from sparkdiag.evidence.client import ClientEvent, ClientOutcome
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.processes import ProcessInfo, ServerExit
@@ -17,27 +17,15 @@ from sparkdiag.evidence.run import RunRecord
 from sparkdiag.evidence.stacks import SamplingStats, StackSample
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.timeline import GpuPoint, KvCapacity, MetricPoint, NoteEvent, PhaseEvent, ProcessesEvent
-from sparkdiag.evidence.verdict import Verdict
 from sparkdiag.recording.events import ClientLine, SamplingTotals, ServerEnded, Stream, TimelineLine
 from sparkdiag.recording.folder import RECORD
 
-__all__ = ["RunSummary", "StoredRun", "list_runs", "read_run"]
+__all__ = ["StoredRun", "list_runs", "read_run"]
 
 _LONGEST_LINE = 16 * 1024 * 1024
 _TIMELINE: TypeAdapter[Any] = TypeAdapter(TimelineLine)
 _CLIENT: TypeAdapter[Any] = TypeAdapter(ClientLine)
 _STACKS: TypeAdapter[Any] = TypeAdapter(StackSample)
-
-
-class RunSummary(Value):
-    """One line of ``sparkdiag runs list``."""
-
-    path: str
-    started_at: str
-    scenario: str
-    status: Literal["running", "finished", "interrupted", "failed"]
-    dcp: int | None = None
-    verdict: Verdict | None = None
 
 
 def read_run(path: Path) -> StoredRun:
@@ -66,25 +54,15 @@ def read_run(path: Path) -> StoredRun:
     )
 
 
-def list_runs(runs_dir: Path) -> tuple[RunSummary, ...]:
+def list_runs(runs_dir: Path) -> tuple[tuple[Path, RunRecord], ...]:
     """The runs of a folder, newest first; folders without a readable ``run.json`` are passed over."""
     found = []
     for file in sorted(runs_dir.glob(f"*/{RECORD}"), key=lambda file: file.parent.name, reverse=True):
         if file.is_symlink() or file.parent.is_symlink():
             continue
         record = _read_record(file.parent, [])
-        if not record.scenario and record.started_at == "":
-            continue
-        found.append(
-            RunSummary(
-                path=str(file.parent),
-                started_at=record.started_at,
-                scenario=str(record.scenario.get("name", "?")),
-                status=record.status,
-                dcp=record.dcp.size if record.dcp else None,
-                verdict=record.verdict,
-            )
-        )
+        if record.started_at:
+            found.append((file.parent, record))
     return tuple(found)
 
 

@@ -1,0 +1,135 @@
+"""The sentences that the terminal, the Markdown report and others share: plain text, made safe by whoever shows it."""
+
+from shlex import join
+
+from pydantic import ValidationError
+
+from sparkdiag.evidence.run import Containment
+from sparkdiag.evidence.stacks import Frame
+from sparkdiag.evidence.stored import StoredRun
+from sparkdiag.evidence.verdict import Baseline, Forecast, Verdict
+from sparkdiag.scenario.model import Scenario, Signature
+
+BASELINES = {
+    "control-run": "a control run",
+    "reference": "the scenario's reference",
+    "fast-kernel": "the fast kernel timed on the same shapes",
+    "given": "a figure the user gave",
+}
+CONTAINMENT: dict[Containment, str] = {
+    "yes": "yes",
+    "no": "no",
+    "not-in-this-clone": "not in this clone",
+    "unknown": "not known",
+}
+
+
+def seconds(value: float | None) -> str:
+    """``0.42 s``, ``41.3 s``, ``812 s (13.5 min)``; a dash for None."""
+    if value is None:
+        return "–"
+    if abs(value) < 1:
+        return f"{value:.2f} s"
+    if abs(value) < 100:
+        return f"{value:.1f} s"
+    if abs(value) < 7200:
+        return f"{value:.0f} s ({value / 60:.1f} min)"
+    return f"{value:.0f} s ({value / 3600:.1f} h)"
+
+
+def headline(stored: StoredRun) -> str:
+    """``stalled (crawling)``, ``completed``, or how far a run without a verdict came."""
+    verdict = stored.record.verdict
+    if verdict is None:
+        return f"no verdict: the run is {stored.record.status}"
+    if verdict.outcome == "stalled":
+        return f"stalled ({verdict.mode})" if verdict.mode else "stalled"
+    if verdict.outcome == "completed" and verdict.needle is not None:
+        return f"completed, answer {verdict.needle}"
+    return verdict.outcome
+
+
+def verdict_sentence(stored: StoredRun) -> str:
+    """The verdict in one or two sentences of plain text."""
+    verdict = stored.record.verdict
+    if verdict is None:
+        error = stored.record.error
+        return f"There is no verdict: the run is {stored.record.status}" + (f" ({error})." if error else ".")
+    match verdict.outcome:
+        case "stalled":
+            return _stalled(verdict)
+        case "completed":
+            return _completed(stored, verdict)
+        case "crashed":
+            return f"The server crashed: {verdict.reason or 'no reason is known'}."
+        case "inconclusive":
+            return f"Inconclusive: {verdict.reason or 'no reason is known'}." + _against_baseline(verdict)
+
+
+def _stalled(verdict: Verdict) -> str:
+    where = f" in {verdict.function}" if verdict.function else ""
+    kind = f" ({verdict.kind})" if verdict.kind else ""
+    if verdict.mode == "stuck":
+        return f"The prefill is stuck{where}{kind}: the same call, with no advance at all."
+    return f"The prefill is crawling{where}{kind}." + _against_baseline(verdict)
+
+
+def _completed(stored: StoredRun, verdict: Verdict) -> str:
+    first = stored.observation.client.time_to_first_token_s
+    if first is None:
+        first = stored.record.timings_s.prompt_to_first_token_s
+    needle = f", the answer is {verdict.needle}" if verdict.needle else ""
+    text = f"The request completed{needle}" + (f"; first token after {seconds(first)}." if first is not None else ".")
+    if verdict.baseline is not None and first is not None:
+        text += f" Healthy is {baseline_text(verdict.baseline)}."
+    return text
+
+
+def _against_baseline(verdict: Verdict) -> str:
+    if not verdict.forecasts:
+        return ""
+    forecast = verdict.forecasts[-1]
+    text = f" {forecast_text(forecast)}"
+    if verdict.baseline is None or verdict.baseline.seconds <= 0:
+        return f"{text}; there is no healthy baseline to hold it against."
+    factor = forecast.best_s / verdict.baseline.seconds
+    return f"{text}: {factor:.1f} times the healthy {baseline_text(verdict.baseline)}."
+
+
+def forecast_text(forecast: Forecast) -> str:
+    """``First token foreseen after 812 s (13.5 min), between 700 s and 930 s, from the loop variables``."""
+    source = {"loop-variables": "the loop variables", "kv-cache-usage": "the KV cache use"}[forecast.source]
+    found = ", which were found and not named by the scenario" if forecast.inferred else ""
+    spread = f"between {forecast.low_s:.0f} s and {forecast.high_s:.0f} s"
+    return f"First token foreseen after {seconds(forecast.best_s)}, {spread}, from {source}{found}"
+
+
+def baseline_text(baseline: Baseline) -> str:
+    """``18.0 s (a control run: …)``."""
+    scaled = f", scaled from {baseline.scaled_from_tokens} tokens" if baseline.scaled_from_tokens else ""
+    return f"{seconds(baseline.seconds)} ({BASELINES[baseline.kind]}: {baseline.source}{scaled})"
+
+
+def scenario_of(stored: StoredRun) -> Scenario | None:
+    """The resolved scenario of the run; None when it does not fit this version."""
+    try:
+        return Scenario.model_validate(stored.record.scenario)
+    except ValidationError:
+        return None
+
+
+def again_command(stored: StoredRun) -> str | None:
+    """What to type to run it again, as it was typed (secrets are removed already)."""
+    return join(stored.record.command) if stored.record.command else None
+
+
+def loop_text(frame: Frame, signature: Signature | None) -> str:
+    """``head_start 2/4, k_start 1024/6000``; empty when the frame shows none of the signature's loops."""
+    if signature is None or frame.name != signature.function:
+        return ""
+    parts = []
+    for loop in signature.loop:
+        index, stop = frame.locals.get(loop.index), frame.locals.get(loop.stop)
+        if index is not None:
+            parts.append(f"{loop.index} {index}/{stop}" if stop is not None else f"{loop.index} {index}")
+    return ", ".join(parts)
