@@ -22,6 +22,7 @@ from sparkdiag.recording.folder import RECORD
 
 __all__ = ["StoredRun", "list_runs", "read_run"]
 
+_UNKNOWN = "unknown"
 _LONGEST_LINE = 16 * 1024 * 1024
 _TIMELINE: TypeAdapter[Any] = TypeAdapter(TimelineLine)
 _CLIENT: TypeAdapter[Any] = TypeAdapter(ClientLine)
@@ -61,7 +62,7 @@ def list_runs(runs_dir: Path) -> tuple[tuple[Path, RunRecord], ...]:
         if file.is_symlink() or file.parent.is_symlink():
             continue
         record = _read_record(file.parent, [])
-        if record.started_at:
+        if record.started_at and record.sparkdiag_version != _UNKNOWN:
             found.append((file.parent, record))
     return tuple(found)
 
@@ -69,7 +70,7 @@ def list_runs(runs_dir: Path) -> tuple[tuple[Path, RunRecord], ...]:
 def _read_record(folder: Path, problems: list[str]) -> RunRecord:
     """``run.json``, and where fields of it do not fit, the rest of it."""
     blank: dict[str, Any] = {
-        "sparkdiag_version": "unknown",
+        "sparkdiag_version": _UNKNOWN,
         "started_at": "",
         "status": "failed",
         "scenario": {},

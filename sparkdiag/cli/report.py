@@ -1,0 +1,57 @@
+"""``sparkdiag report``: a run, judged again from its folder and rendered."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from sparkdiag.evidence.stored import StoredRun
+
+
+class Format(StrEnum):
+    """What ``--format`` takes."""
+
+    MD = "md"
+    JSON = "json"
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="Run folder (see: sparkdiag runs list).", metavar="RUN")],
+    form: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.MD,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+) -> None:
+    """Print the report of a run from its folder alone, offline, and judge it again with this version's judge.
+
+    Example: sparkdiag report runs/20260526T081502Z-lab-1a2b3c4d-dcp2 > report.md
+    """
+    from sparkdiag.recording.read import read_run
+    from sparkdiag.reporting.document import document_json
+    from sparkdiag.reporting.markdown import render_markdown
+
+    stored = read_run(run)
+    again = judged_again(stored)
+    if as_json or form is Format.JSON:
+        typer.echo(document_json(stored, judged_again=again))
+    else:
+        typer.echo(render_markdown(stored, judged_again=again), nl=False)
+
+
+def judged_again(stored: "StoredRun") -> "StoredRun | None":
+    """The run with today's verdict; None where that is the stored one or the run cannot be judged."""
+    from sparkdiag.judging.judge import judge
+    from sparkdiag.reporting.phrases import scenario_of
+
+    scenario = scenario_of(stored)
+    old = stored.record.verdict
+    if scenario is None or stored.observation.client.sent is None:
+        return None
+    new = judge(stored.observation, scenario, old.baseline if old is not None else None)
+    if old is not None and (
+        (new.outcome, new.mode, new.kind, new.function, new.needle)
+        == (old.outcome, old.mode, old.kind, old.function, old.needle)
+    ):
+        return None
+    record = stored.record.model_copy(update={"verdict": new})
+    return stored.model_copy(update={"record": record})

@@ -1,0 +1,141 @@
+"""The report to paste into a pull request: the reviewer's two questions first, the verdict next, the rest folded.
+
+Nothing from outside reaches the page except through ``safe_text``.
+"""
+
+from pathlib import Path
+
+from sparkdiag.errors import RunFolderError
+from sparkdiag.evidence.stored import StoredRun
+from sparkdiag.evidence.verdict import EvidenceItem
+from sparkdiag.reporting.details import Section, sections
+from sparkdiag.reporting.phrases import CONTAINMENT, again_command, headline, verdict_sentence
+from sparkdiag.reporting.safe_text import code, fence, plain, prose
+
+REPORT = "report.md"
+MOST_BYTES = 65_536
+"""What GitHub takes for one comment or pull request text."""
+_MOST_ITEMS = 10
+_ITEM_CHARS = 300
+_MOST_PROBLEMS = 6
+_MOST_WITNESSES = 6
+"""With these the first screen alone stays below ``MOST_BYTES``, whatever it is made of."""
+
+
+def write_report(stored: StoredRun) -> Path:
+    """Keep the Markdown report as ``report.md`` in the run folder. Raises ``RunFolderError`` where it cannot."""
+    path = Path(stored.run_dir) / REPORT
+    try:
+        path.write_text(render_markdown(stored), encoding="utf-8")
+    except OSError as error:
+        raise RunFolderError(
+            f"cannot write {path}: {error.strerror or error}", remedy=f"sparkdiag report {stored.run_dir}"
+        ) from error
+    return path
+
+
+def render_markdown(stored: StoredRun, *, judged_again: StoredRun | None = None) -> str:
+    """At most 65,536 bytes of UTF-8; what had to be left out, the least useful first, is named.
+
+    ``judged_again`` is the same run with today's judge's verdict, where that differs from the stored one.
+    """
+    head = _head(stored, judged_again)
+    parts = list(sections(stored))
+    dropped: list[str] = []
+    while True:
+        text = _assembled(head, parts, dropped)
+        if len(text.encode("utf-8")) <= MOST_BYTES or not parts:
+            return text
+        last = max(parts, key=lambda part: part.rank)
+        parts.remove(last)
+        dropped.append(last.title)
+
+
+def _assembled(head: str, parts: list[Section], dropped: list[str]) -> str:
+    blocks = [head, *(part.markdown for part in parts)]
+    if dropped:
+        blocks.append(
+            f"*Left out to stay under {MOST_BYTES:,} bytes: {', '.join(dropped)}. The run folder has it all.*"
+        )
+    return "\n\n".join(blocks) + "\n"
+
+
+def _head(stored: StoredRun, judged_again: StoredRun | None) -> str:
+    blocks = [f"## sparkdiag: {_title(stored)}", _two_questions(stored)]
+    blocks.append(f"**Verdict.** {prose(verdict_sentence(stored), at_most=1000)}")
+    if judged_again is not None:
+        blocks.append(
+            "**Judged again by this version, the verdict differs:** "
+            f"{prose(headline(judged_again))}. {prose(verdict_sentence(judged_again), at_most=1000)}"
+        )
+    verdict = stored.record.verdict
+    if verdict is not None:
+        blocks.append(_evidence("For", verdict.evidence_for))
+        blocks.append(_evidence("Against", verdict.evidence_against))
+    if stored.problems:
+        lines = [
+            f"- *run folder*: {prose(problem, at_most=_ITEM_CHARS)}" for problem in stored.problems[:_MOST_PROBLEMS]
+        ]
+        blocks.append("**What is missing from this run's folder**\n\n" + "\n".join(lines))
+    command = again_command(stored)
+    if command is not None:
+        blocks.append("**Run it again**\n\n" + fence(command, info="sh", at_most=2000))
+    return "\n\n".join(blocks)
+
+
+def _title(stored: StoredRun) -> str:
+    verdict = stored.record.verdict
+    where = f" in {code(verdict.function)}" if verdict is not None and verdict.function else ""
+    return f"{prose(headline(stored))}{where}"
+
+
+def _two_questions(stored: StoredRun) -> str:
+    """The DCP size the running server shows and the revision it proved, each with its witnesses."""
+    suspect = stored.record.revision.suspect_commit
+    of_commit = f" {code(suspect)}" if suspect else ""
+    rows = [
+        "| The reviewer's question | What the running server shows |",
+        "|---|---|",
+        f"| 1. DCP size (`decode_context_parallel_size`) | {_dcp(stored)} |",
+        f"| 2. Revision | {_revision(stored)} |",
+        f"| … contains the suspect commit{of_commit}? | {_contains(stored)} |",
+    ]
+    return "\n".join(rows)
+
+
+def _dcp(stored: StoredRun) -> str:
+    proof = stored.record.dcp
+    if proof is None:
+        return "**not known**: the server did not come far enough to show it"
+    size = f"**{proof.size}**" if proof.size is not None else "**not known**"
+    asked = "as asked" if proof.size == proof.asked else f"asked for {proof.asked}"
+    conflict = "" if proof.consistent else "; **the witnesses disagree**"
+    seen_by = "; ".join(prose(witness, at_most=200) for witness in proof.witnesses[:_MOST_WITNESSES])
+    return f"{size} ({asked}{conflict}). Seen by: {seen_by or 'no witness'}"
+
+
+def _revision(stored: StoredRun) -> str:
+    proof = stored.record.revision
+    what = code(proof.sha) if proof.sha else "no git revision"
+    version = f", vLLM {code(proof.version)}" if proof.version else ""
+    word = "**proved**" if proof.proved else "**not proved**"
+    because = f": {prose(proof.because, at_most=600)}" if proof.because else ""
+    asked = f" (asked for {code(proof.asked)})" if proof.asked and proof.asked != proof.sha else ""
+    return f"{what}{version}{asked}, {word}{because}"
+
+
+def _contains(stored: StoredRun) -> str:
+    proof = stored.record.revision
+    answer = f"**{CONTAINMENT[proof.contains_suspect_commit]}**"
+    if not proof.suspect_commit:
+        return f"{answer} (the scenario names no suspect commit)"
+    return answer
+
+
+def _evidence(word: str, items: tuple[EvidenceItem, ...]) -> str:
+    if not items:
+        return f"**{word}**: nothing."
+    lines = [f"- *{plain(item.source)}*: {prose(item.text, at_most=_ITEM_CHARS)}" for item in items[:_MOST_ITEMS]]
+    if len(items) > _MOST_ITEMS:
+        lines.append(f"- … and {len(items) - _MOST_ITEMS} more in the run folder")
+    return f"**{word}**\n\n" + "\n".join(lines)

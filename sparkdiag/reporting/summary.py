@@ -1,0 +1,53 @@
+"""The few plain lines at the end of a run: what it was, why, where the report is, what to type next."""
+
+from pathlib import Path
+from shlex import quote
+
+from sparkdiag.evidence.stored import StoredRun
+from sparkdiag.reporting.phrases import CONTAINMENT, headline, verdict_sentence
+from sparkdiag.reporting.safe_text import plain
+
+_MOST_EVIDENCE = 3
+
+
+def summary(stored: StoredRun, *, report: Path | None = None) -> str:
+    """Plain text for a terminal, nothing in it able to steer one."""
+    verdict = stored.record.verdict
+    where = f" in {verdict.function}" if verdict is not None and verdict.function else ""
+    lines = [f"{headline(stored)}{where}", verdict_sentence(stored)]
+    if verdict is not None:
+        lines += [f"  for:     {item.text} [{item.source}]" for item in verdict.evidence_for[:_MOST_EVIDENCE]]
+        lines += [f"  against: {item.text} [{item.source}]" for item in verdict.evidence_against[:_MOST_EVIDENCE]]
+    lines += [_dcp(stored), _revision(stored)]
+    lines += [f"missing:  {problem}" for problem in stored.problems[:_MOST_EVIDENCE]]
+    lines.append(f"report:   {report or stored.run_dir}")
+    lines.append(f"next:     {_next(stored)}")
+    return "\n".join(plain(line, at_most=600) for line in lines)
+
+
+def _dcp(stored: StoredRun) -> str:
+    proof = stored.record.dcp
+    if proof is None or proof.size is None:
+        return "DCP:      not shown by the server"
+    return f"DCP:      {proof.size} ({'; '.join(proof.witnesses[:_MOST_EVIDENCE]) or 'no witness'})"
+
+
+def _revision(stored: StoredRun) -> str:
+    proof = stored.record.revision
+    name = proof.sha or proof.version or "unknown"
+    word = "proved" if proof.proved else "not proved"
+    contains = CONTAINMENT[proof.contains_suspect_commit]
+    suspect = f"; contains suspect commit {proof.suspect_commit}: {contains}" if proof.suspect_commit else ""
+    return f"revision: {name} ({word}){suspect}"
+
+
+def _next(stored: StoredRun) -> str:
+    """What makes this run more telling: the healthy twin after a stall, the log after a crash, else the report."""
+    verdict = stored.record.verdict
+    dcp = stored.record.dcp
+    folder = quote(stored.run_dir)
+    if verdict is not None and verdict.outcome == "stalled" and dcp is not None and (dcp.size or 1) > 1:
+        return "sparkdiag repro --dcp 1    # the healthy control"
+    if verdict is not None and verdict.outcome == "crashed":
+        return f"less {folder}/server.log"
+    return f"sparkdiag report {folder}"
