@@ -1,0 +1,132 @@
+"""The probe's own stacks, where ptrace is refused: read as they are appended, trusted no more than a dump.
+
+The probe's sampler runs as a thread inside each server process while the control file exists. A thread inside sees the
+loop variables too, but waits for the GIL like everybody: where the model holds it, samples come late or not at all.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from sparkdiag.evidence.stacks import Frame, LocalValue, StackSample, ThreadStack
+from sparkdiag.observing.dump_json import (
+    KEPT_TEXT_CHARACTERS,
+    MOST_FRAMES,
+    MOST_LOCALS,
+    MOST_THREADS,
+    NAME_CHARACTERS,
+    PATH_CHARACTERS,
+)
+from sparkdiag.observing.titles import printable
+
+CONTROL_FILE = "sample.on"
+READ_LIMIT_BYTES = 4 * 2**20
+"""A look at one file; what is left is read at the next."""
+
+
+def switch_on(folder: Path, *, period_s: float) -> None:
+    """Ask the probe in every process to sample. Raises ``OSError``."""
+    (folder / CONTROL_FILE).write_text(json.dumps({"period_s": round(period_s, 3)}), encoding="utf-8")
+
+
+def switch_off(folder: Path) -> None:
+    """Ask the probe to stop; nothing to do where the folder is gone."""
+    with suppress(OSError):
+        (folder / CONTROL_FILE).unlink(missing_ok=True)
+
+
+def parse_line(
+    line: bytes | str, *, pid: int, clock_offset_s: float, kept_names: frozenset[str] = frozenset()
+) -> StackSample | None:
+    """One line of a stacks file; None for one that is no sample (torn, full, foreign).
+
+    ``clock_offset_s`` is what the monotonic clock showed when the run clock was zero.
+    """
+    try:
+        document = json.loads(line)
+        threads = document["threads"][:MOST_THREADS]
+        return StackSample(
+            pid=pid,
+            started_s=float(document["started_monotonic_s"]) - clock_offset_s,
+            ended_s=float(document["ended_monotonic_s"]) - clock_offset_s,
+            source="in-process",
+            threads=tuple(_thread(ThreadStack.model_validate(raw), kept_names) for raw in threads),
+        )
+    except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
+        return None
+
+
+def _thread(raw: ThreadStack, kept_names: frozenset[str]) -> ThreadStack:
+    name = raw.thread_name
+    return raw.model_copy(
+        update={
+            "thread_name": None if name is None else printable(name, limit=NAME_CHARACTERS),
+            "frames": tuple(_frame(frame, kept_names) for frame in raw.frames[:MOST_FRAMES]),
+        }
+    )
+
+
+def _frame(raw: Frame, kept_names: frozenset[str]) -> Frame:
+    short = raw.short_filename
+    return Frame(
+        function=printable(raw.function, limit=NAME_CHARACTERS),
+        filename=printable(raw.filename, limit=PATH_CHARACTERS),
+        short_filename=None if short is None else printable(short, limit=PATH_CHARACTERS),
+        line=raw.line,
+        locals=dict(list(_kept(raw.locals.items(), kept_names))[:MOST_LOCALS]),
+    )
+
+
+def _kept(variables: Iterable[tuple[str, Any]], kept_names: frozenset[str]) -> Iterable[tuple[str, LocalValue]]:
+    for name, value in variables:
+        if isinstance(value, int) and abs(value) < 10**18:
+            yield name[:NAME_CHARACTERS], value
+        elif isinstance(value, str) and name in kept_names:
+            yield name, printable(value, limit=KEPT_TEXT_CHARACTERS)
+
+
+class InProcessReader:
+    """Reads what the probe appended since the last look. One thread at a time."""
+
+    def __init__(
+        self, folder: Path, *, clock: Callable[[], float], monotonic: Callable[[], float], kept_names: frozenset[str]
+    ) -> None:
+        self._folder = folder
+        self._clock_offset_s = monotonic() - clock()
+        self._kept_names = kept_names
+        self._offsets: dict[Path, int] = {}
+        self.full: frozenset[int] = frozenset()
+        """Processes whose file has reached its bound."""
+
+    def read(self, pids: frozenset[int]) -> tuple[StackSample, ...]:
+        """The new samples of these processes, in order of their end; a torn last line is left for the next look."""
+        samples: list[StackSample] = []
+        for pid in pids:
+            path = self._folder / f"stacks-{pid}.jsonl"
+            for line in self._new_lines(path):
+                sample = parse_line(line, pid=pid, clock_offset_s=self._clock_offset_s, kept_names=self._kept_names)
+                if sample is not None:
+                    samples.append(sample)
+                elif len(line) < 200 and b'"full"' in line:
+                    self.full |= {pid}
+        return tuple(sorted(samples, key=lambda sample: sample.ended_s))
+
+    def _new_lines(self, path: Path) -> list[bytes]:
+        offset = self._offsets.get(path, 0)
+        try:
+            with path.open("rb") as file:
+                file.seek(offset)
+                data = file.read(READ_LIMIT_BYTES)
+        except OSError:
+            return []
+        whole, newline, _torn = data.rpartition(b"\n")
+        if not newline:
+            # One line longer than a whole look is nothing the probe writes: step over it.
+            self._offsets[path] = offset + (len(data) if len(data) == READ_LIMIT_BYTES else 0)
+            return []
+        self._offsets[path] = offset + len(whole) + 1
+        return whole.split(b"\n")

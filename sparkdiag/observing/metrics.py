@@ -1,0 +1,164 @@
+"""What the server says about itself over HTTP: ``/metrics`` and ``/health``, bounded in time and size.
+
+During a long prefill most of these lie (``prompt_tokens_total`` moves only at the first token, ``/health`` stays 200
+through real wedges); only ``kv_cache_usage_perc`` moves, once a chunk. They are evidence, never the verdict.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from sparkdiag.evidence.base import Value
+from sparkdiag.evidence.timeline import KvCapacity, MetricPoint
+from sparkdiag.observing.titles import printable
+
+BODY_LIMIT_BYTES = 8 * 2**20
+REQUEST_TIMEOUT_S = 5.0
+"""For a whole answer, not only for the pause between two of its pieces."""
+
+_KV_USAGE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
+_CACHE_CONFIG = "vllm:cache_config_info"
+_PROMPT_TOKENS = "vllm:prompt_tokens_total"
+_GENERATION_TOKENS = "vllm:generation_tokens_total"
+_ITERATIONS = "vllm:iteration_tokens_total_count"
+_RUNNING = "vllm:num_requests_running"
+_WAITING = "vllm:num_requests_waiting"
+_WANTED = frozenset((*_KV_USAGE, _CACHE_CONFIG, _PROMPT_TOKENS, _GENERATION_TOKENS, _ITERATIONS, _RUNNING, _WAITING))
+
+
+class Exported(Value):
+    """The metrics that matter, over all engines; None where the server does not export one."""
+
+    kv_cache_usage: float | None = None
+    prompt_tokens_total: float | None = None
+    generation_tokens_total: float | None = None
+    iterations_total: float | None = None
+    requests_running: float | None = None
+    requests_waiting: float | None = None
+    num_blocks: int | None = None
+    block_size_tokens: int | None = None
+
+
+class MetricsFormatError(ValueError):
+    """The text is not in Prometheus' format."""
+
+
+def parse_metrics(text: str) -> Exported:
+    """Reads the exposition text; a missing or renamed metric is None. Raises ``MetricsFormatError``."""
+    # A server exports hundreds of series; parsing only the few that matter keeps a scrape cheap.
+    lines = [line for line in text.splitlines() if _metric_name(line) in _WANTED]
+    try:
+        samples = [
+            sample for family in text_string_to_metric_families("\n".join(lines) + "\n") for sample in family.samples
+        ]
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise MetricsFormatError("/metrics is not in Prometheus' format") from error
+    usage = _values(samples, _KV_USAGE[0]) or _values(samples, _KV_USAGE[1])
+    capacity = _capacity(samples)
+    return Exported(
+        kv_cache_usage=max(usage) if usage else None,
+        prompt_tokens_total=_sum(samples, _PROMPT_TOKENS),
+        generation_tokens_total=_sum(samples, _GENERATION_TOKENS),
+        iterations_total=_sum(samples, _ITERATIONS),
+        requests_running=_sum(samples, _RUNNING),
+        requests_waiting=_sum(samples, _WAITING),
+        num_blocks=capacity[0] if capacity else None,
+        block_size_tokens=capacity[1] if capacity else None,
+    )
+
+
+def _metric_name(line: str) -> str:
+    return line.lstrip().split("{", 1)[0].split(" ", 1)[0]
+
+
+def _values(samples: Iterable[Sample], name: str) -> list[float]:
+    return [sample.value for sample in samples if sample.name == name and math.isfinite(sample.value)]
+
+
+def _sum(samples: Iterable[Sample], name: str) -> float | None:
+    values = _values(samples, name)
+    return sum(values) if values else None
+
+
+def _capacity(samples: Iterable[Sample]) -> tuple[int, int] | None:
+    """Blocks and tokens a block of the smallest engine; the CPU backend may fill either count."""
+    found = []
+    for sample in samples:
+        if sample.name != _CACHE_CONFIG:
+            continue
+        blocks = _count(sample.labels.get("num_gpu_blocks")) or _count(sample.labels.get("num_cpu_blocks"))
+        size = _count(sample.labels.get("block_size"))
+        if blocks and size:
+            found.append((blocks, size))
+    return min(found) if found else None
+
+
+def _count(label: str | None) -> int | None:
+    return int(label) if label is not None and label.isascii() and label.isdigit() and len(label) < 16 else None
+
+
+class MetricsReader:
+    """Scrapes one server. Ignores proxy settings of the environment: the server is addressed directly."""
+
+    def __init__(self, base_url: str, *, clock: Callable[[], float], timeout_s: float = REQUEST_TIMEOUT_S) -> None:
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self._client = httpx.Client(
+            base_url=base_url, timeout=timeout_s, trust_env=False, follow_redirects=False, limits=httpx.Limits()
+        )
+
+    def close(self) -> None:
+        """Close the connections; a read that is under way ends with an error."""
+        self._client.close()
+
+    def read(self) -> tuple[MetricPoint, KvCapacity | None]:
+        """One scrape; what went wrong is in ``MetricPoint.error``, never raised."""
+        began_s = self._clock()
+        exported, error = Exported(), None
+        try:
+            status, text = self._get("/metrics")
+            if status == httpx.codes.OK:
+                exported = parse_metrics(text)
+            else:
+                error = f"/metrics answered {status}"
+        except (httpx.HTTPError, MetricsFormatError, _AnswerRefused, RuntimeError, ValueError) as failure:
+            error = printable(f"/metrics: {failure or type(failure).__name__}", limit=200)
+        latency_s = self._clock() - began_s
+        health_status, health_error = self._health()
+        at_s = began_s + latency_s
+        point = MetricPoint(
+            t_s=at_s,
+            health_status=health_status,
+            latency_s=latency_s,
+            error=error or health_error,
+            **exported.model_dump(exclude={"num_blocks", "block_size_tokens"}),
+        )
+        if exported.num_blocks is None or exported.block_size_tokens is None:
+            return point, None
+        return point, KvCapacity(t_s=at_s, num_blocks=exported.num_blocks, block_size_tokens=exported.block_size_tokens)
+
+    def _health(self) -> tuple[int | None, str | None]:
+        try:
+            return self._get("/health")[0], None
+        except (httpx.HTTPError, _AnswerRefused, RuntimeError, ValueError) as failure:
+            return None, printable(f"/health: {failure or type(failure).__name__}", limit=200)
+
+    def _get(self, path: str) -> tuple[int, str]:
+        deadline_s = time.monotonic() + self._timeout_s
+        body = bytearray()
+        with self._client.stream("GET", path) as response:
+            for piece in response.iter_bytes(1 << 16):
+                body.extend(piece)
+                if len(body) > BODY_LIMIT_BYTES:
+                    raise _AnswerRefused(f"the answer is larger than {BODY_LIMIT_BYTES // 2**20} MiB")
+                if time.monotonic() > deadline_s:
+                    raise _AnswerRefused(f"the answer took longer than {self._timeout_s:g} s")
+        return response.status_code, body.decode("utf-8", "replace")
+
+
+class _AnswerRefused(Exception):
+    """The answer broke a bound."""

@@ -1,0 +1,118 @@
+"""The server's process tree, remembered: who was there, who still is.
+
+vLLM's workers outlive their parents (after a kill -9 of the API server the rest was alive a minute later), so a tree
+walked from the root alone loses them. This one walks from the root and from every process it has seen, and knows a
+process by pid *and* start time, because a pid is reused.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+import psutil
+
+from sparkdiag.evidence.processes import ProcessInfo
+from sparkdiag.observing.titles import classify, is_sparkdiag, shown_title
+
+MOST_PROCESSES = 1000
+
+ProcessKey = tuple[int, float]
+"""(pid, psutil's create_time): the identity of a process."""
+
+
+def key_of(process: ProcessInfo) -> ProcessKey:
+    """The identity of a process."""
+    return process.pid, process.started_at_s
+
+
+def is_alive(key: ProcessKey) -> bool:
+    """Whether this very process still runs (a zombie does not)."""
+    try:
+        process = psutil.Process(key[0])
+        return process.create_time() == key[1] and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+class ProcessTree:
+    """The living processes of one server. One thread at a time may ``look``."""
+
+    def __init__(self, root_pid: int) -> None:
+        self._root_pid = root_pid
+        self._known: dict[ProcessKey, psutil.Process] = {}
+        self._root_seen = False
+
+    def look(self) -> tuple[ProcessInfo, ...]:
+        """Every living process of the tree, parents before children; empty when nothing is left of it.
+
+        Neither the guardian above the server nor a py-spy is part of it. A process that ends while it is looked at is
+        left out; that is no error.
+        """
+        found: dict[ProcessKey, ProcessInfo] = {}
+        for process in self._living():
+            info = _describe(process)
+            if info is not None:
+                found[key_of(info)] = info
+        return tuple(sorted(found.values(), key=lambda info: (info.started_at_s, info.pid)))
+
+    def _living(self) -> Iterable[psutil.Process]:
+        if not self._root_seen:
+            # Once: were the root's pid reused later, the new process would not be the server's.
+            self._remember(_opened(self._root_pid))
+            self._root_seen = True
+        for root in tuple(self._known.values()):
+            for child in _children(root):
+                self._remember(child)
+        self._known = {key: process for key, process in self._known.items() if is_alive(key)}
+        return tuple(self._known.values())
+
+    def _remember(self, process: psutil.Process | None) -> None:
+        if process is None or process.pid == os.getpid() or len(self._known) >= MOST_PROCESSES:
+            return
+        try:
+            self._known.setdefault((process.pid, process.create_time()), process)
+        except psutil.Error:
+            return
+
+
+def _opened(pid: int) -> psutil.Process | None:
+    try:
+        return psutil.Process(pid)
+    except psutil.Error:
+        return None
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def _describe(process: psutil.Process) -> ProcessInfo | None:
+    try:
+        started_at_s = process.create_time()
+        cmdline = process.cmdline()
+        parent_pid = process.ppid()
+    except psutil.Error:
+        return None
+    if is_sparkdiag(cmdline):
+        return None
+    role, ranks = classify(cmdline)
+    return ProcessInfo(
+        pid=process.pid,
+        parent_pid=parent_pid,
+        started_at_s=started_at_s,
+        role=role,
+        ranks=ranks,
+        title=shown_title(cmdline),
+        python=_interpreter(process),
+    )
+
+
+def _interpreter(process: psutil.Process) -> str | None:
+    try:
+        executable = process.exe()
+    except psutil.Error:
+        return None
+    return executable if PurePosixPath(executable).name.startswith("python") else None
