@@ -1,0 +1,176 @@
+"""Crawling: it advances, but its forecast's lower bound lies beyond the factor times the healthy time."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sparkdiag.judging.pace import Limit, Pace
+from sparkdiag.judging.process_set import Standing, standing_of, suspect_share
+from sparkdiag.judging.scene import Scene
+from sparkdiag.judging.signature import kind_of_state
+from sparkdiag.scenario.model import Scenario, Signature
+
+SUSPECT_SHARE = 0.6
+"""A suspect on the stack in fewer of a worker's samples does not explain the time."""
+
+Proof = Literal["loop-variables", "kv-cache-usage", "elapsed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """The worker that shows a suspect function most."""
+
+    pid: int
+    name: str
+    role: str
+    signature: Signature
+    share: float
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """Found crawling; ``suspicion`` is None where the time shows elsewhere than in a suspect function."""
+
+    proof: Proof
+    suspicion: Suspicion | None
+    standing: Standing | None
+    confirmed_by: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        if self.suspicion is not None:
+            return self.suspicion.signature.kind
+        return kind_of_state(self.standing.state) if self.standing else "unknown"
+
+    @property
+    def function(self) -> str | None:
+        if self.suspicion is not None:
+            return self.suspicion.signature.function
+        return self.standing.function if self.standing else None
+
+
+@dataclass(frozen=True, slots=True)
+class NotCrawling:
+    """Not concluded; ``reason`` is for people."""
+
+    reason: str
+
+
+def suspicion_of(scene: Scene, *, min_samples: int) -> Suspicion | None:
+    """The worker with the largest share of samples in a suspect function, among those looked at often enough."""
+    best: Suspicion | None = None
+    for worker in scene.workers:
+        looks = scene.prefill_looks[worker.pid]
+        seen = [look.sighting for look in looks if look.sighting is not None]
+        if len(looks) < min_samples or not seen:
+            continue
+        names = [sighting.signature.function for sighting in seen]
+        most = max(sorted(set(names)), key=names.count)
+        signature = next(sighting.signature for sighting in seen if sighting.signature.function == most)
+        share = suspect_share(looks)
+        if best is None or share > best.share:
+            best = Suspicion(
+                pid=worker.pid,
+                name=worker.name,
+                role=worker.role,
+                signature=signature,
+                share=share,
+                samples=len(looks),
+            )
+    return best
+
+
+def _main_standing(scene: Scene, *, min_samples: int) -> Standing | None:
+    """Where the workers are when it is no suspect: whoever waits for no other process first."""
+    standings = [standing_of(worker, scene.prefill_looks[worker.pid]) for worker in scene.workers]
+    looked = [standing for standing in standings if standing.samples >= min_samples]
+    if not looked:
+        return None
+    order = {"idle": 3, "reply-wait": 3, "collective-wait": 1}
+    return min(looked, key=lambda standing: (order.get(standing.state, 0), -standing.share, standing.worker.pid))
+
+
+def others_running(scene: Scene) -> int:
+    """Most requests that ran at once since sending, beyond this one."""
+    running = [point.requests_running for point in scene.metrics if point.requests_running is not None]
+    most = max((value for value in running if 0 <= value < 1e9), default=1.0)
+    return max(0, int(most) - 1)
+
+
+def _confirmations(scene: Scene, pace: Pace, limit: Limit, *, proof: Proof) -> tuple[str, ...]:
+    """Sources other than the proof's own (and the stacks) that say the same."""
+    found = []
+    if proof != "kv-cache-usage" and pace.kv is not None and pace.kv.best_s > limit.seconds:
+        found.append("kv-cache-usage")
+    flat, bound = pace.kv_pace, pace.kv_flat_limit_s(limit)
+    if "kv-cache-usage" not in found and proof != "kv-cache-usage" and flat and bound and flat.flat_s > bound:
+        found.append("kv-cache-usage")
+    if proof != "loop-variables" and pace.loop is not None and pace.loop.best_s > limit.seconds:
+        found.append("loop-variables")
+    if scene.moment.elapsed_s > 2 * limit.healthy_s:
+        found.append("client")
+    return tuple(found)
+
+
+def _contradicted(pace: Pace, limit: Limit) -> bool:
+    return any(forecast.high_s < limit.seconds for forecast in pace.forecasts)
+
+
+def _forecast_proof(pace: Pace, limit: Limit) -> Proof | None:
+    if pace.loop is not None and pace.loop.low_s > limit.seconds:
+        return "loop-variables"
+    if pace.loop is None and pace.kv is not None and pace.kv.low_s > limit.seconds:
+        return "kv-cache-usage"
+    return None
+
+
+def find_crawl(scene: Scene, scenario: Scenario, pace: Pace, limit: Limit) -> Crawl | NotCrawling:
+    """Judge the pace of a prefill that still goes on."""
+    patience = scenario.patience
+    suspicion = suspicion_of(scene, min_samples=patience.min_samples)
+    in_suspect = suspicion is not None and suspicion.share >= SUSPECT_SHARE
+    standing = _main_standing(scene, min_samples=patience.min_samples)
+    if scene.moment.elapsed_s > limit.seconds:
+        return _past_the_limit(scene, pace, suspicion=suspicion if in_suspect else None, standing=standing)
+    if not in_suspect:
+        return NotCrawling("no worker spends most of its time in a suspect function")
+    proof = _forecast_proof(pace, limit)
+    if proof is None:
+        return NotCrawling(_why_no_proof(pace, limit))
+    if not pace.advances:
+        return NotCrawling("the suspect function was not seen to advance yet")
+    if _contradicted(pace, limit):
+        return NotCrawling("the two clocks contradict each other")
+    confirmed = _confirmations(scene, pace, limit, proof=proof)
+    if not confirmed:
+        return NotCrawling("only one source foresees a stall so far")
+    return Crawl(proof=proof, suspicion=suspicion, standing=standing, confirmed_by=confirmed)
+
+
+def _why_no_proof(pace: Pace, limit: Limit) -> str:
+    if not pace.forecasts:
+        return "too few points for a forecast"
+    first = pace.forecasts[0]
+    return (
+        f"slow: forecast {first.best_s:.1f} s ({first.low_s:.1f} to {first.high_s:.1f} s) to the first token, "
+        f"{first.best_s / limit.healthy_s:.1f} times the healthy {limit.healthy_s:.1f} s; "
+        f"a stall begins at {limit.factor:g} times"
+    )
+
+
+def _past_the_limit(
+    scene: Scene, pace: Pace, *, suspicion: Suspicion | None, standing: Standing | None
+) -> Crawl | NotCrawling:
+    """No first token after the factor times the healthy time is a proof by itself, if the prefill is seen to move."""
+    sources = []
+    if pace.loop_advances:
+        sources.append("loop-variables")
+    if pace.kv_pace is not None and len(pace.kv_pace.rises) >= 2:
+        sources.append("kv-cache-usage")
+    if not sources:
+        return NotCrawling("beyond the factor times the healthy time, but nothing was seen to advance (yet)")
+    if suspicion is None and others_running(scene):
+        return NotCrawling("beyond the factor times the healthy time, but the server also ran other requests")
+    if standing is not None and suspicion is None and standing.state in ("idle", "reply-wait"):
+        return NotCrawling("beyond the factor times the healthy time, but the workers are seen waiting for work")
+    return Crawl(proof="elapsed", suspicion=suspicion, standing=standing, confirmed_by=tuple(sources))

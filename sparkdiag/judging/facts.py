@@ -1,0 +1,147 @@
+"""Evidence as plain sentences: numbers, units, and where each was seen."""
+
+from sparkdiag.evidence.observation import Observation
+from sparkdiag.evidence.verdict import Baseline, EvidenceItem, Forecast
+from sparkdiag.judging.crawling import others_running
+from sparkdiag.judging.numbers import finite
+from sparkdiag.judging.pace import Limit, Pace
+from sparkdiag.judging.process_set import rank_findings, standing_of, suspect_share
+from sparkdiag.judging.scene import Scene
+
+_STATES = {
+    "idle": "waiting for the next call",
+    "reply-wait": "waiting for a worker's reply",
+    "collective-wait": "waiting for other ranks in a collective",
+    "gpu-wait": "waiting for the GPU",
+    "jit-compile": "compiling a kernel",
+    "forward": "in the model's forward",
+    "unknown": "elsewhere",
+    "suspect": "in the suspect function",
+}
+
+
+def stack_facts(scene: Scene) -> list[EvidenceItem]:
+    """One sentence a worker."""
+    facts = []
+    for worker in scene.workers:
+        looks = scene.prefill_looks[worker.pid]
+        if not looks:
+            continue
+        share = suspect_share(looks)
+        standing = standing_of(worker, looks)
+        if share > 0:
+            name = next(look.function for look in reversed(looks) if look.state == "suspect")
+            text = (
+                f"{worker.name}: {name} on the stack in {share:.0%} of {len(looks)} samples since the prompt was sent"
+            )
+        else:
+            text = (
+                f"{worker.name}: {standing.function or 'no frame'} in {standing.share:.0%} of {len(looks)} samples "
+                f"({_STATES[standing.state]})"
+            )
+        facts.append(EvidenceItem(source="stacks", text=text))
+    return facts
+
+
+def odd_rank_facts(scene: Scene) -> list[EvidenceItem]:
+    """Says which rank differs from its peers."""
+    findings = rank_findings(scene.workers, scene.prefill_looks, scene.positions)
+    odd = [finding.name for finding in findings if finding.differs]
+    if not odd:
+        return []
+    peers = ", ".join(finding.name for finding in findings if not finding.differs)
+    return [EvidenceItem(source="process-tree", text=f"{', '.join(odd)} differs from its peers ({peers})")]
+
+
+def loop_facts(scene: Scene, pace: Pace) -> list[EvidenceItem]:
+    """Whether and where the loop variables advance."""
+    if not scene.positions:
+        return []
+    first, last = scene.positions[0], scene.positions[-1]
+    verb = "advanced" if pace.loop_advances else "did not advance"
+    span = last.at_s - first.at_s
+    text = (
+        f"loop variables {verb} over {len(scene.positions)} samples in {span:.1f} s ({pace.calls_seen} calls seen): "
+        f"from [{first.words}] to [{last.words}]"
+    )
+    return [EvidenceItem(source="loop-variables", text=text)]
+
+
+def forecast_fact(forecast: Forecast, limit: Limit | None) -> EvidenceItem:
+    """A forecast beside the healthy time."""
+    text = (
+        f"forecast {forecast.best_s:.1f} s to the first token ({forecast.low_s:.1f} to {forecast.high_s:.1f} s, "
+        f"{forecast.fraction_done:.0%} of the work done)"
+    )
+    if limit is not None:
+        text += f": {forecast.best_s / limit.healthy_s:.1f} times the healthy {limit.healthy_s:.1f} s"
+    return EvidenceItem(source=forecast.source, text=text)
+
+
+def kv_facts(pace: Pace) -> list[EvidenceItem]:
+    """How KV use rose."""
+    kv = pace.kv_pace
+    if kv is None:
+        return []
+    if not kv.rises:
+        return [EvidenceItem(source="kv-cache-usage", text=f"KV cache use has not risen in {kv.flat_s:.1f} s")]
+    tokens = f" (blocks for {kv.rises[-1][1]:,.0f} tokens)" if kv.tokens_known else ""
+    text = (
+        f"KV cache use was seen to rise {len(kv.rises)} times{tokens}; its last level has stood for {kv.flat_s:.1f} s"
+    )
+    return [EvidenceItem(source="kv-cache-usage", text=text)]
+
+
+def client_fact(scene: Scene) -> EvidenceItem:
+    """What the client has seen."""
+    if scene.first_token_s is None:
+        text = f"no token {scene.moment.elapsed_s:.1f} s after the {scene.sent.tokens:,}-token prompt was sent"
+    else:
+        text = f"first token {scene.first_token_s - scene.moment.sent_s:.1f} s after sending"
+    return EvidenceItem(source="client", text=text)
+
+
+def baseline_fact(baseline: Baseline, limit: Limit) -> EvidenceItem:
+    """What healthy means here."""
+    text = f"healthy is {limit.healthy_s:.1f} s ({baseline.kind}: {baseline.source}); "
+    return EvidenceItem(
+        source="baseline", text=text + f"a stall begins at {limit.factor:g} times, {limit.seconds:.1f} s"
+    )
+
+
+def doubts(scene: Scene, observation: Observation, baseline: Baseline | None) -> list[EvidenceItem]:
+    """What speaks against any finding made from these observations."""
+    facts = []
+    others = others_running(scene)
+    if others:
+        facts.append(EvidenceItem(source="metrics", text=f"the server ran up to {others} other requests meanwhile"))
+    healths = [point.health_status for point in scene.metrics if point.health_status is not None]
+    if healths and healths[-1] == 200:
+        facts.append(EvidenceItem(source="metrics", text="/health answers 200 (it does through real wedges too)"))
+    unseen = [worker.name for worker in scene.workers if not scene.looks[worker.pid]]
+    if unseen:
+        facts.append(EvidenceItem(source="sampling", text=f"no usable sample of {', '.join(unseen)}"))
+    if scene.unusable:
+        facts.append(
+            EvidenceItem(source="sampling", text=f"{scene.unusable} samples failed or came late and do not count")
+        )
+    if baseline is not None and baseline.scaled_from_tokens:
+        ratio = scene.sent.tokens / baseline.scaled_from_tokens
+        facts.append(
+            EvidenceItem(
+                source="baseline",
+                text=f"the healthy time was measured at {baseline.scaled_from_tokens:,} tokens and scaled by length "
+                f"({ratio:.2f} times)" + ("; that is a far stretch" if not 0.25 <= ratio <= 4 else ""),
+            )
+        )
+    return facts + _gpu_facts(observation)
+
+
+def _gpu_facts(observation: Observation) -> list[EvidenceItem]:
+    use = [value for gpu in observation.gpus if (value := finite(gpu.utilisation_percent)) is not None]
+    if not use:
+        return []
+    power = [value for gpu in observation.gpus if (value := finite(gpu.power_w)) is not None]
+    watts = f", {min(power):.0f} to {max(power):.0f} W" if power else ""
+    text = f"GPU utilisation {min(use):.0f} to {max(use):.0f} %{watts}: the same whether fast or crawling, so not used"
+    return [EvidenceItem(source="gpu", text=text)]

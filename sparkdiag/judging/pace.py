@@ -1,0 +1,86 @@
+"""How fast the prefill goes: both forecasts and the advance, put beside the healthy time."""
+
+from dataclasses import dataclass
+
+from sparkdiag.evidence.observation import Observation
+from sparkdiag.evidence.verdict import Baseline, Forecast
+from sparkdiag.judging.forecast import KvPace, forecast_from_kv, forecast_from_loops, kv_pace, kv_tokens
+from sparkdiag.judging.numbers import finite
+from sparkdiag.judging.progress import CallPosition, PrefillPlan, advanced, plan_of, work_points
+from sparkdiag.judging.scene import Scene
+from sparkdiag.scenario.model import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Beyond ``seconds`` (factor x healthy) slow is crawling."""
+
+    healthy_s: float
+    factor: float
+
+    @property
+    def seconds(self) -> float:
+        return self.healthy_s * self.factor
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The prefill's pace so far."""
+
+    plan: PrefillPlan | None
+    loop: Forecast | None
+    kv: Forecast | None
+    kv_pace: KvPace | None
+    loop_advances: bool
+    calls_seen: int
+
+    @property
+    def forecasts(self) -> tuple[Forecast, ...]:
+        return tuple(forecast for forecast in (self.loop, self.kv) if forecast is not None)
+
+    @property
+    def advances(self) -> bool:
+        """Something in the prefill is known to have moved."""
+        return self.loop_advances or (self.kv_pace is not None and len(self.kv_pace.rises) >= 2)
+
+    def kv_flat_limit_s(self, limit: Limit) -> float | None:
+        """Standing longer than this on one level of KV use is itself beyond the limit: the factor times the healthy
+        time of the longest chunk (a healthy prefill's last chunk takes at most twice its mean one)."""
+        if self.plan is None:
+            return None
+        return 2 * limit.seconds / max(1.0, self.plan.chunks)
+
+
+def limit_of(scenario: Scenario, baseline: Baseline | None) -> Limit | None:
+    """None without a usable baseline."""
+    healthy = finite(baseline.seconds) if baseline else None
+    factor = finite(scenario.baseline.factor)
+    if healthy is None or healthy <= 0 or factor is None:
+        return None
+    return Limit(healthy_s=healthy, factor=factor)
+
+
+def _prefill_positions(scene: Scene) -> list[CallPosition]:
+    end = scene.first_token_s
+    return [position for position in scene.positions if end is None or position.at_s <= end]
+
+
+def pace_of(scene: Scene, scenario: Scenario, observation: Observation) -> Pace:
+    """Both clocks read; each is None where it cannot be."""
+    positions = _prefill_positions(scene)
+    plan = plan_of(scenario, prompt_tokens=scene.sent.tokens, dcp=scene.dcp, positions=positions)
+    cache = kv_tokens(observation.kv_capacity, dcp=scene.dcp)
+    end = scene.first_token_s
+    readings = [(at, use) for at, use in scene.kv_readings if end is None or at <= end]
+    kv = kv_pace(readings, before=scene.kv_before, cache_tokens=cache, moment=scene.moment)
+    loop = None
+    if plan is not None:
+        loop = forecast_from_loops(work_points(positions, plan), plan, scene.moment)
+    return Pace(
+        plan=plan,
+        loop=loop,
+        kv=forecast_from_kv(kv, plan, scene.moment) if kv is not None and plan is not None else None,
+        kv_pace=kv,
+        loop_advances=advanced(positions),
+        calls_seen=len({position.call for position in positions}),
+    )

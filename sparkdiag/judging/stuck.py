@@ -1,0 +1,166 @@
+"""Stuck: nothing moved for as long as the scenario is patient. Every doubt means "not stuck"."""
+
+from dataclasses import dataclass
+
+from sparkdiag.evidence.stacks import Frame
+from sparkdiag.evidence.timeline import MetricPoint
+from sparkdiag.evidence.verdict import Baseline
+from sparkdiag.judging.numbers import count, finite
+from sparkdiag.judging.process_set import WAITING
+from sparkdiag.judging.progress import CallPosition, layer_of, position_of
+from sparkdiag.judging.scene import Scene
+from sparkdiag.judging.signature import Look, collective_index, kind_of_state
+from sparkdiag.scenario.model import LayerClock, Patience, Scenario
+
+_UNSURE_PATIENCE = 3.0
+"""Times ``stuck_s`` where a standstill could be one long GPU step, or KV use cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """Found stuck."""
+
+    kind: str
+    function: str
+    role: str
+    pid: int | None
+    since_s: float
+    until_s: float
+    samples: int
+    words: str
+    sources_kv: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """The latest run of equal looks of one worker."""
+
+    looks: list[Look]
+    position: CallPosition | None
+
+    @property
+    def last(self) -> Look:
+        return self.looks[-1]
+
+
+def _frames_key(frames: tuple[Frame, ...], clock: LayerClock | None) -> tuple[object, ...]:
+    """Functions, lines and every integer local: whatever loop is on the stack, its index is in here."""
+    key: list[object] = []
+    for frame in frames[:80]:
+        key.append((frame.function, frame.line))
+        key.extend((name, value) for name, value in frame.locals.items() if count(value) is not None)
+        if clock is not None and frame.name == clock.function:
+            key.append(layer_of(frame.locals.get(clock.variable)))
+    return tuple(key)
+
+
+def _standing_key(look: Look, clock: LayerClock | None) -> tuple[object, ...]:
+    if look.state in ("idle", "reply-wait"):
+        return (look.state,)
+    if look.sighting is not None:
+        position = position_of(look, clock)
+        if position is not None and position.total > 1:
+            return ("call", position.call, position.passed)
+        return ("frames", _frames_key(look.sighting.thread.frames, clock))
+    main = look.sample.main_thread
+    frames = main.frames if main else ()
+    # What spins inside a collective changes its line; what calls it does not.
+    inner = collective_index(frames) or 0
+    return (look.state, _frames_key(frames[inner:], clock))
+
+
+def _stretch(looks: list[Look], clock: LayerClock | None) -> _Stretch | None:
+    if not looks:
+        return None
+    key = _standing_key(looks[-1], clock)
+    first = len(looks) - 1
+    while first > 0 and _standing_key(looks[first - 1], clock) == key:
+        first -= 1
+    return _Stretch(looks=looks[first:], position=position_of(looks[-1], clock))
+
+
+def _flat(points: list[MetricPoint], since_s: float) -> bool | None:
+    """Whether KV use and both counters stood still; None where KV use was not read twice."""
+    inside = [point for point in points if point.t_s >= since_s]
+    uses = {use for point in inside if (use := finite(point.kv_cache_usage)) is not None}
+    read = sum(finite(point.kv_cache_usage) is not None for point in inside)
+    tokens = {point.generation_tokens_total for point in inside if point.generation_tokens_total is not None}
+    steps = {point.iterations_total for point in inside if point.iterations_total is not None}
+    if len(uses) > 1 or len(tokens) > 1 or len(steps) > 1:
+        return False
+    return True if read >= 2 else None
+
+
+def _queued(points: list[MetricPoint]) -> bool:
+    last = points[-1] if points else None
+    return last is not None and not (last.requests_running or 0) and (last.requests_waiting or 0) > 0
+
+
+def _needed_s(patience: Patience, *, blind: bool, unsure: bool, baseline: Baseline | None) -> float:
+    needed = patience.stuck_s
+    if blind:
+        needed *= _UNSURE_PATIENCE
+    if unsure:
+        healthy = finite(baseline.seconds) if baseline else None
+        needed = max(needed, healthy if healthy is not None else _UNSURE_PATIENCE * patience.stuck_s)
+    return needed
+
+
+def find_standstill(scene: Scene, scenario: Scenario, baseline: Baseline | None) -> Standstill | None:
+    """The standstill that the latest looks of *every* worker agree on; None where one moved or could not be seen."""
+    stretches = [_stretch(scene.looks[worker.pid], scenario.layer_clock) for worker in scene.workers]
+    still = [stretch for stretch in stretches if stretch is not None]
+    patience = scenario.patience
+    if not still or len(still) < len(stretches) or _queued(scene.metrics):
+        return None
+    if any(len(stretch.looks) < patience.min_samples for stretch in still):
+        return None
+    since = max(stretch.looks[0].at_s for stretch in still)
+    until = min(stretch.last.at_s for stretch in still)
+    flat = _flat(scene.metrics, since)
+    token = scene.last_token_s if scene.last_token_s is not None else scene.first_token_s
+    if flat is False or (token is not None and token >= since) or scene.moment.now_s - until > patience.stuck_s:
+        return None
+    culprit = _culprit(still)
+    unsure = culprit.last.state in ("gpu-wait", "collective-wait", "jit-compile")
+    if until - since < _needed_s(patience, blind=flat is None, unsure=unsure, baseline=baseline):
+        return None
+    return _named(culprit, scene, since=since, until=until, kv=bool(flat))
+
+
+def _culprit(still: list[_Stretch]) -> _Stretch:
+    """The one the others wait for: a suspect first, then whoever does not wait for a process, then a collective."""
+
+    def rank(stretch: _Stretch) -> tuple[int, int]:
+        state = stretch.last.state
+        order = 0 if state == "suspect" else 1 if state not in WAITING else 2 if state == "collective-wait" else 3
+        return order, stretch.last.pid
+
+    return min(still, key=rank)
+
+
+def _named(culprit: _Stretch, scene: Scene, *, since: float, until: float, kv: bool) -> Standstill:
+    look = culprit.last
+    role = next((worker.role for worker in scene.workers if worker.pid == look.pid), "worker")
+    name = next((worker.name for worker in scene.workers if worker.pid == look.pid), str(look.pid))
+    if look.sighting is not None:
+        kind: str = look.sighting.signature.kind
+        at = f" at {culprit.position.words}" if culprit.position and culprit.position.words else ""
+        words = f"{name} stands in {look.function}{at}"
+    elif look.state in ("idle", "reply-wait"):
+        kind = "unknown"
+        words = "every worker waits for its next call while the request is in flight: a lost message"
+    else:
+        kind = kind_of_state(look.state)
+        words = f"{name} stands in {look.function} ({look.state})"
+    return Standstill(
+        kind=kind,
+        function=look.function,
+        role=role,
+        pid=look.pid,
+        since_s=since,
+        until_s=until,
+        samples=len(culprit.looks),
+        words=words,
+        sources_kv=kv,
+    )
