@@ -1,0 +1,39 @@
+"""Where the probe lies and how it is told what to do. Nothing here runs inside the server."""
+
+import json
+from pathlib import Path
+
+from sparkdiag.scenario.model import Scenario
+
+PLUGIN = "sparkdiag_probe"
+"""Name of its ``vllm.general_plugins`` entry point, for ``VLLM_PLUGINS``."""
+CONTROL_FILE = "sample.on"
+"""Its presence in the probe's folder starts the in-process sampler; JSON content may set ``period_s``."""
+
+
+def package_folder() -> Path:
+    """The folder for the server's PYTHONPATH: it holds the package and the metadata that make vLLM load it."""
+    return Path(__file__).parent / "site"
+
+
+def probe_environment(scenario: Scenario, *, folder: Path, ptracer_pid: int | None = None) -> dict[str, str]:
+    """Variables for the server. ``ptracer_pid``: the process that may sample, with its descendants (Yama)."""
+    modules = dict.fromkeys(module for watched in scenario.watch for module in watched.modules)
+    functions = {signature.function for signature in scenario.signatures}
+    functions |= {watched.function for watched in scenario.watch}
+    if scenario.layer_clock:
+        functions.add(scenario.layer_clock.function)
+    env = {
+        "SPARKDIAG_PROBE_DIR": str(folder),
+        "SPARKDIAG_PROBE_WATCH": json.dumps(list(modules)),
+        "SPARKDIAG_PROBE_LOCALS": json.dumps(sorted(scenario.kept_locals)),
+        "SPARKDIAG_PROBE_FUNCTIONS": json.dumps(sorted(functions)),
+    }
+    if ptracer_pid is not None:
+        env["SPARKDIAG_PROBE_PTRACER"] = str(ptracer_pid)
+    return env
+
+
+def stacks_file(folder: Path, pid: int) -> Path:
+    """Where the in-process sampler of process ``pid`` writes."""
+    return folder / f"stacks-{pid}.jsonl"

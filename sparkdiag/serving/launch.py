@@ -1,0 +1,318 @@
+"""Starts a server under its guardian and ends it again, with everything it started.
+
+The guardian (see there) owns the tree; this side reads its events and the server's output, each in a thread. Should the
+guardian be killed, this side ends the tree itself.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from sparkdiag.errors import ServerError
+from sparkdiag.evidence.base import Value
+from sparkdiag.evidence.processes import ServerExit
+from sparkdiag.serving import guardian, orphans, private_folder, readiness
+from sparkdiag.serving.command import ServerCommand
+from sparkdiag.serving.priority import lower_priority
+from sparkdiag.serving.server_log import LineSplitter
+
+START_TIMEOUT_S = 20.0
+LAST_LINES = 20
+
+
+class Says(Protocol):
+    """The part of a progress sink that is needed here."""
+
+    def say(self, text: str) -> None: ...
+
+
+class StopReport(Value):
+    """How the shutdown went."""
+
+    took_s: float
+    left: tuple[int, ...] = ()
+    """Pids that could not be ended: none, unless a process hangs in the kernel."""
+    killed: tuple[int, ...] = ()
+    """Pids that SIGTERM did not end in time."""
+    removed: tuple[str, ...] = ()
+    """Shared memory and temporary files of the tree."""
+    kept: tuple[str, ...] = ()
+    """Shared memory that a process outside the tree uses too."""
+
+
+def launch(
+    command: ServerCommand,
+    *,
+    log_path: Path,
+    private_dir: Path,
+    progress: Says | None = None,
+    redact: Callable[[str], str] = str,
+    clock: Callable[[], float] = time.monotonic,
+) -> "LaunchedServer":
+    """Start the server. Its output goes to ``log_path`` line by line, through ``redact``.
+
+    ``private_dir`` is removed with the tree if ``make_private_folder`` made it; else only the sockets in it. ``clock``
+    stamps the server's exit. Raises ``ServerError`` when the command cannot be executed.
+    """
+    token = secrets.token_hex(8)
+    env = {name: value for name, value in os.environ.items() if name not in command.drop_env}
+    env |= command.env | {orphans.TREE_VARIABLE: token}
+    server = LaunchedServer(
+        command,
+        log_path=log_path,
+        private_dir=private_dir,
+        token=token,
+        say=progress.say if progress else lambda _text: None,
+        redact=redact,
+        clock=clock,
+    )
+    server.start(env)
+    return server
+
+
+class LaunchedServer:
+    """A server that is ours to end. Also a context manager: leaving it stops the server."""
+
+    def __init__(
+        self,
+        command: ServerCommand,
+        *,
+        log_path: Path,
+        private_dir: Path,
+        token: str,
+        say: Callable[[str], None],
+        redact: Callable[[str], str],
+        clock: Callable[[], float],
+    ) -> None:
+        self.command = command
+        self.base_url = command.base_url
+        self.root_pid = 0
+        self._private_dir = private_dir
+        self._token = token
+        self._say = say
+        self._clock = clock
+        self._tree: set[guardian.Proc] = set()
+        self._shm: set[guardian.Segment] = set()
+        self._exit: ServerExit | None = None
+        self._report: StopReport | None = None
+        self._failure: str | None = None
+        self._stopping = False
+        self._started = threading.Event()
+        self._gone = threading.Event()
+        self._output = _Output(log_path, redact)
+
+    def start(self, env: dict[str, str]) -> None:
+        """Start guardian and server; returns once the server's program runs."""
+        read_end, write_end = os.pipe()
+        script = Path(guardian.__file__)
+        self._guardian = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(script), str(write_end)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(write_end,),
+            start_new_session=True,
+        )
+        os.close(write_end)
+        self._output.follow(read_end)
+        self._events = threading.Thread(target=self._read_events, name="guardian-events", daemon=True)
+        self._events.start()
+        order = {
+            "argv": self.command.argv,
+            "env": env,
+            "private_dir": str(self._private_dir),
+            "marker": private_folder.MARKER,
+        }
+        self._tell(json.dumps(order))
+        if not self._started.wait(START_TIMEOUT_S):
+            self._guardian.kill()
+            self._gone.wait(START_TIMEOUT_S)
+        if not self.root_pid:
+            self._close()
+            raise ServerError(
+                f"the server could not be started: {self._failure or 'its guardian did not answer'}",
+                remedy="sparkdiag env list",
+            )
+
+    def poll(self) -> ServerExit | None:
+        """How the server ended, where nobody had asked it to; None while it runs."""
+        return self._exit
+
+    @property
+    def last_lines(self) -> tuple[str, ...]:
+        """The newest log lines, oldest first."""
+        return tuple(self._output.lines)
+
+    @property
+    def tree_pids(self) -> frozenset[int]:
+        """The tree's processes as last seen."""
+        return frozenset(proc.pid for proc in self._tree)
+
+    def wait_ready(
+        self, timeout_s: float, on_wait: Callable[[float, str, str | None], None] = lambda *_: None
+    ) -> float:
+        """Wait until /health answers; returns the seconds it took (see ``readiness.wait_ready``).
+
+        Only then the server yields to samplers: loading is not to be slowed.
+        """
+        took_s = readiness.wait_ready(self, timeout_s=timeout_s, on_wait=on_wait)
+        self._say(lower_priority(self.root_pid))
+        return took_s
+
+    def wait_gone(self, timeout_s: float) -> bool:
+        """True once nothing is left of the tree."""
+        return self._gone.wait(timeout_s)
+
+    def stop(self, timeout_s: float = 10.0) -> StopReport:
+        """SIGTERM to the server, ``timeout_s`` of grace, then SIGKILL until no process is left. Again: same report."""
+        began_s = time.monotonic()
+        self._stopping = True
+        if not self._gone.is_set():
+            self._tell(json.dumps({"stop_grace_s": timeout_s}))
+            if not self._gone.wait(timeout_s + guardian.KILL_LIMIT_S + 5):
+                self._guardian.kill()
+                self._gone.wait(guardian.KILL_LIMIT_S)
+        self._close()
+        report = self._report or StopReport(took_s=0, left=tuple(sorted(self.tree_pids)))
+        self._report = report.model_copy(update={"took_s": round(time.monotonic() - began_s, 3)})
+        return self._report
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _tell(self, line: str) -> None:
+        stdin = self._guardian.stdin
+        if stdin is None or stdin.closed:
+            return
+        try:
+            stdin.write(line.encode() + b"\n")
+            stdin.flush()
+        except OSError:
+            pass  # it is gone; its end is noticed by the thread that reads its events
+
+    def _close(self) -> None:
+        try:
+            self._guardian.wait(5)
+        except subprocess.TimeoutExpired:
+            self._guardian.kill()
+            self._guardian.wait(5)
+        self._events.join(5)
+        self._output.close()
+        if self._guardian.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._guardian.stdin.close()
+
+    def _read_events(self) -> None:
+        if self._guardian.stdout is not None:
+            with self._guardian.stdout as stream:
+                for line in stream:
+                    # A line is cut short when this process had been stopped for long.
+                    with contextlib.suppress(ValueError):
+                        self._take(json.loads(line))
+        if self._report is None and self.root_pid:
+            self._end_without_guardian()
+        self._started.set()
+        self._gone.set()
+
+    def _take(self, event: dict[str, Any]) -> None:
+        match event["event"]:
+            case "started":
+                self.root_pid = event["pid"]
+                self._tree = {guardian.Proc(event["pid"], event["started_ticks"])}
+                self._started.set()
+            case "failed":
+                self._failure = event["error"]
+            case "tree":
+                self._tree = {guardian.Proc(*proc) for proc in event["processes"]}
+                self._shm = {guardian.Segment(*segment) for segment in event["shm"]}
+            case "exited":
+                self._note_exit(event["code"])
+            case "gone":
+                self._report = StopReport.model_validate({**event, "took_s": event["took_s"]})
+                self._tree = {proc for proc in self._tree if proc.pid in event["left"]}
+
+    def _note_exit(self, code: int | None) -> None:
+        if self._stopping or self._exit is not None:
+            return
+        self._output.settle()
+        self._exit = ServerExit(
+            at_s=self._clock(),
+            exit_code=code if code is not None and code >= 0 else None,
+            signal=signal.Signals(-code).name if code is not None and code < 0 else None,
+            process="APIServer",
+            last_log_lines=self.last_lines[-LAST_LINES:],
+        )
+
+    def _end_without_guardian(self) -> None:
+        """The guardian was killed; the kernel has killed the server's root with it. End the others."""
+        began_s = time.monotonic()
+        known = set(self._tree)
+        left = orphans.end_orphans(known, token=self._token, timeout_s=10)
+        removed = orphans.sweep(private_dir=self._private_dir, marker=private_folder.MARKER, shm=self._shm, tree=known)
+        self._note_exit(-int(signal.SIGKILL))
+        self._report = StopReport(
+            took_s=time.monotonic() - began_s,
+            left=left,
+            killed=tuple(sorted(proc.pid for proc in known)),
+            removed=removed,
+        )
+        self._tree = set()
+
+
+class _Output:
+    """Follows the server's output: to the log file, and the newest lines in memory."""
+
+    def __init__(self, path: Path, redact: Callable[[str], str]) -> None:
+        self.path = path
+        self.redact = redact
+        self.lines: deque[str] = deque(maxlen=200)
+        self._idle = threading.Event()
+
+    def follow(self, fd: int) -> None:
+        self._thread = threading.Thread(target=self._read, args=(fd,), name="server-log", daemon=True)
+        self._thread.start()
+
+    def settle(self) -> None:
+        """Wait a moment until what has been written is read."""
+        self._idle.clear()
+        self._idle.wait(1)
+
+    def close(self) -> None:
+        self._thread.join(5)
+
+    def _read(self, fd: int) -> None:
+        splitter = LineSplitter()
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                data = b"-"
+                while data:
+                    if not select.select([fd], [], [], 0.1)[0]:
+                        self._idle.set()
+                        continue
+                    data = os.read(fd, 1 << 16)
+                    for line in map(self.redact, splitter.feed(data)):
+                        self.lines.append(line)
+                        file.write(line + "\n")
+                    file.flush()
+        except OSError as error:
+            self.lines.append(f"sparkdiag: the server's log can no longer be written: {error}")
+        finally:
+            self._idle.set()
+            os.close(fd)

@@ -1,0 +1,25 @@
+"""The server's temporary folder: short enough for its sockets, marked so that only ours is ever removed."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from sparkdiag.serving.command import LONGEST_SOCKET_FOLDER
+
+MARKER = ".sparkdiag-private"
+
+
+def make_private_folder() -> Path:
+    """A new folder that only this user can enter. The guardian removes it with the tree; see ``remove``."""
+    base = tempfile.gettempdir()
+    if len(base) + len("/sparkdiag-12345678") > LONGEST_SOCKET_FOLDER:
+        base = "/tmp"  # noqa: S108 - mkdtemp's folder is private; TMPDIR's path is too long for sockets
+    folder = Path(tempfile.mkdtemp(prefix="sparkdiag-", dir=base))
+    (folder / MARKER).touch()
+    return folder
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder made here; any other is left alone."""
+    if (folder / MARKER).is_file():
+        shutil.rmtree(folder, ignore_errors=True)

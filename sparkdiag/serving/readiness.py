@@ -1,0 +1,107 @@
+"""Waits until a launched server answers, or says why it will not."""
+
+import socket
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import httpx
+import psutil
+
+from sparkdiag.errors import ServerError
+from sparkdiag.evidence.processes import ServerExit
+from sparkdiag.serving.server_log import cause_of, phase_of
+
+PERIOD_S = 0.5
+REQUEST_TIMEOUT_S = 2.0
+SHOWN_LINES = 20
+
+
+class Loading(Protocol):
+    """A server that may not be ready yet."""
+
+    base_url: str
+
+    def poll(self) -> ServerExit | None: ...
+    @property
+    def last_lines(self) -> tuple[str, ...]: ...
+    @property
+    def tree_pids(self) -> frozenset[int]: ...
+    def wait_gone(self, timeout_s: float) -> bool: ...
+
+
+def wait_ready(
+    server: Loading,
+    *,
+    timeout_s: float,
+    on_wait: Callable[[float, str, str | None], None],
+    period_s: float = PERIOD_S,
+) -> float:
+    """Seconds until GET /health was 200 and the answer came from the server's own tree.
+
+    ``on_wait(elapsed_s, last_log_line, phase)`` is called about twice a second. Raises ``ServerError`` when the server
+    ended or ``timeout_s`` passed, with its last lines as ``details``.
+    """
+    began_s = time.monotonic()
+    phase: str | None = None
+    with httpx.Client(base_url=server.base_url, timeout=REQUEST_TIMEOUT_S, trust_env=False) as client:
+        while True:
+            elapsed_s = time.monotonic() - began_s
+            lines = server.last_lines
+            if (ended := server.poll()) is not None:
+                server.wait_gone(5)
+                raise failed_start(ended, server.last_lines)
+            if _healthy(client) and _answers_itself(server):
+                return time.monotonic() - began_s
+            if elapsed_s > timeout_s:
+                raise ServerError(
+                    f"the server was not ready after {timeout_s:.0f} s" + (f" (last seen: {phase})" if phase else ""),
+                    remedy="raise ready_timeout_s in the scenario's [server], or read the log lines above",
+                    details=lines[-SHOWN_LINES:],
+                )
+            phase = next((found for line in reversed(lines) if (found := phase_of(line))), phase)
+            on_wait(elapsed_s, lines[-1] if lines else "", phase)
+            time.sleep(period_s)
+
+
+def failed_start(ended: ServerExit, lines: tuple[str, ...]) -> ServerError:
+    """The error for a server that ended while it loaded: the known cause where the log shows one."""
+    how = f"signal {ended.signal}" if ended.signal else f"exit code {ended.exit_code}"
+    cause = cause_of(lines)
+    why = f": {cause.text}" if cause else ""
+    return ServerError(
+        f"the server ended while it was starting ({how}){why}",
+        remedy=cause.remedy if cause else "read the log lines above; server.log in the run folder has all of them",
+        details=lines[-SHOWN_LINES:],
+    )
+
+
+def _healthy(client: httpx.Client) -> bool:
+    try:
+        return client.get("/health").status_code == httpx.codes.OK
+    except httpx.HTTPError:
+        return False
+
+
+def _answers_itself(server: Loading) -> bool:
+    """False when the port belongs to a process outside the tree; True also where the system does not tell."""
+    port = httpx.URL(server.base_url).port
+    pids = server.tree_pids
+    asked = False
+    for pid in pids:
+        try:
+            connections = psutil.Process(pid).net_connections(kind="tcp")
+        except psutil.Error:
+            continue
+        asked = True
+        if any(item.status == psutil.CONN_LISTEN and item.laddr and item.laddr.port == port for item in connections):
+            return True
+    return not asked
+
+
+def free_port() -> int:
+    """A loopback port that is free at this moment (another program may still take it: then the start fails clearly)."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
