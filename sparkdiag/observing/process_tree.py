@@ -34,6 +34,22 @@ def is_alive(key: ProcessKey) -> bool:
         return False
 
 
+def with_api_server(processes: tuple[ProcessInfo, ...]) -> tuple[ProcessInfo, ...]:
+    """Where no command line looks like vLLM's API server, the Python process above an EngineCore is taken for it. Pure.
+
+    So a server started by a script of the user's own is found too.
+    """
+    if any(process.role == "api_server" for process in processes):
+        return processes
+    parents = {process.parent_pid for process in processes if process.role == "engine_core"}
+    return tuple(
+        process.model_copy(update={"role": "api_server"})
+        if process.role == "other" and process.pid in parents and process.python is not None
+        else process
+        for process in processes
+    )
+
+
 class ProcessTree:
     """The living processes of one server. One thread at a time may ``look``."""
 
@@ -53,7 +69,7 @@ class ProcessTree:
             info = _describe(process)
             if info is not None:
                 found[key_of(info)] = info
-        return tuple(sorted(found.values(), key=lambda info: (info.started_at_s, info.pid)))
+        return with_api_server(tuple(sorted(found.values(), key=lambda info: (info.started_at_s, info.pid))))
 
     def _living(self) -> Iterable[psutil.Process]:
         if not self._root_seen:
