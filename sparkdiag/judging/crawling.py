@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from sparkdiag.evidence.verdict import Forecast
 from sparkdiag.judging.pace import Limit, Pace
 from sparkdiag.judging.process_set import Standing, standing_of, suspect_share
 from sparkdiag.judging.scene import Scene
@@ -116,10 +117,16 @@ def _contradicted(pace: Pace, limit: Limit) -> bool:
     return any(forecast.high_s < limit.seconds for forecast in pace.forecasts)
 
 
+def _sure_low_s(forecast: Forecast) -> float:
+    """The interval holds 90 % of the truths at one moment, but a run is judged at every moment of its life, and one
+    early lower bound too high is a wrong verdict: half the interval's lower part is added as a margin."""
+    return forecast.low_s - 0.5 * (forecast.best_s - forecast.low_s)
+
+
 def _forecast_proof(pace: Pace, limit: Limit) -> Proof | None:
-    if pace.loop is not None and pace.loop.low_s > limit.seconds:
+    if pace.loop is not None and _sure_low_s(pace.loop) > limit.seconds:
         return "loop-variables"
-    if pace.loop is None and pace.kv is not None and pace.kv.low_s > limit.seconds:
+    if pace.loop is None and pace.kv is not None and _sure_low_s(pace.kv) > limit.seconds:
         return "kv-cache-usage"
     return None
 
@@ -133,7 +140,7 @@ def find_crawl(scene: Scene, scenario: Scenario, pace: Pace, limit: Limit) -> Cr
     if scene.moment.elapsed_s > limit.seconds:
         return _past_the_limit(scene, pace, suspicion=suspicion if in_suspect else None, standing=standing)
     if not in_suspect:
-        return NotCrawling("no worker spends most of its time in a suspect function")
+        return NotCrawling(_why_no_suspect(scene, patience.min_samples))
     proof = _forecast_proof(pace, limit)
     if proof is None:
         return NotCrawling(_why_no_proof(pace, limit))
@@ -145,6 +152,13 @@ def find_crawl(scene: Scene, scenario: Scenario, pace: Pace, limit: Limit) -> Cr
     if not confirmed:
         return NotCrawling("only one source foresees a stall so far")
     return Crawl(proof=proof, suspicion=suspicion, standing=standing, confirmed_by=confirmed)
+
+
+def _why_no_suspect(scene: Scene, min_samples: int) -> str:
+    most = max((len(looks) for looks in scene.prefill_looks.values()), default=0)
+    if most < min_samples:
+        return f"only {most} of the {min_samples} usable samples a worker that a finding needs"
+    return "no worker spends most of its time in a suspect function"
 
 
 def _why_no_proof(pace: Pace, limit: Limit) -> str:

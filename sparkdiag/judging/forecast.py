@@ -119,7 +119,7 @@ def forecast_from_kv(pace: KvPace, plan: PrefillPlan, moment: Moment) -> Forecas
         moment=moment,
         done=last.weighted / total[1],
         source="kv-cache-usage",
-        spare_s=max(chunk_s, last_pace_s),
+        spare_s=max(2 * chunk_s, last_pace_s),
     )
 
 
