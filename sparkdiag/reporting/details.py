@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from shlex import join
+from shlex import join, quote
 
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.reporting.phrases import scenario_of, seconds
@@ -141,7 +141,7 @@ def _sampling(stored: StoredRun) -> str:
 def _server(stored: StoredRun) -> str:
     if not stored.record.server_argv:
         return ""
-    env = [f"{name}={value}" for name, value in sorted(stored.record.server_env.items())]
+    env = [f"{name}={quote(value)}" for name, value in sorted(stored.record.server_env.items())]
     return fence("\n".join([*env, join(stored.record.server_argv)]), info="sh", at_most=8000)
 
 

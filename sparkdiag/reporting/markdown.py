@@ -9,7 +9,7 @@ from sparkdiag.errors import RunFolderError
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import EvidenceItem
 from sparkdiag.reporting.details import Section, sections
-from sparkdiag.reporting.phrases import CONTAINMENT, again_command, headline, verdict_sentence
+from sparkdiag.reporting.phrases import CONTAINMENT, again_command, headline, prompt_text, verdict_sentence
 from sparkdiag.reporting.safe_text import code, fence, plain, prose
 
 REPORT = "report.md"
@@ -63,6 +63,9 @@ def _assembled(head: str, parts: list[Section], dropped: list[str]) -> str:
 def _head(stored: StoredRun, judged_again: StoredRun | None) -> str:
     blocks = [f"## sparkdiag: {_title(stored)}", _two_questions(stored)]
     blocks.append(f"**Verdict.** {prose(verdict_sentence(stored), at_most=1000)}")
+    prompt = prompt_text(stored)
+    if prompt is not None:
+        blocks.append(f"**Prompt.** {prose(prompt)}.")
     if judged_again is not None:
         blocks.append(
             "**Judged again by this version, the verdict differs:** "

@@ -1,5 +1,6 @@
 """The sentences that the terminal, the Markdown report and others share: plain text, made safe by whoever shows it."""
 
+from collections.abc import Sequence
 from shlex import join
 
 from pydantic import ValidationError
@@ -22,6 +23,12 @@ CONTAINMENT: dict[Containment, str] = {
     "not-in-this-clone": "not in this clone",
     "unknown": "not known",
 }
+_STATUS = {
+    "running": "the run has not ended, or ended without saying so",
+    "finished": "the run ended without one",
+    "interrupted": "the run was interrupted",
+    "failed": "the run failed",
+}
 
 
 def seconds(value: float | None) -> str:
@@ -41,7 +48,7 @@ def headline(stored: StoredRun) -> str:
     """``stalled (crawling)``, ``completed``, or how far a run without a verdict came."""
     verdict = stored.record.verdict
     if verdict is None:
-        return f"no verdict: the run is {stored.record.status}"
+        return f"no verdict: {_STATUS[stored.record.status]}"
     if verdict.outcome == "stalled":
         return f"stalled ({verdict.mode})" if verdict.mode else "stalled"
     if verdict.outcome == "completed" and verdict.needle is not None:
@@ -54,7 +61,7 @@ def verdict_sentence(stored: StoredRun) -> str:
     verdict = stored.record.verdict
     if verdict is None:
         error = stored.record.error
-        return f"There is no verdict: the run is {stored.record.status}" + (f" ({error})." if error else ".")
+        return f"There is no verdict: {_STATUS[stored.record.status]}" + (f" ({error})." if error else ".")
     match verdict.outcome:
         case "stalled":
             return _stalled(verdict)
@@ -86,14 +93,35 @@ def _completed(stored: StoredRun, verdict: Verdict) -> str:
 
 
 def _against_baseline(verdict: Verdict) -> str:
+    """What was foreseen, and against what; the judge has scaled the baseline to this prompt already."""
+    healthy = baseline_text(verdict.baseline) if verdict.baseline is not None else ""
     if not verdict.forecasts:
-        return ""
-    forecast = verdict.forecasts[-1]
+        return f" Healthy is {healthy}." if healthy else ""
+    forecast = leading_forecast(verdict.forecasts)
     text = f" {forecast_text(forecast)}"
     if verdict.baseline is None or verdict.baseline.seconds <= 0:
         return f"{text}; there is no healthy baseline to hold it against."
-    factor = forecast.best_s / verdict.baseline.seconds
-    return f"{text}: {factor:.1f} times the healthy {baseline_text(verdict.baseline)}."
+    return f"{text}: {forecast.best_s / verdict.baseline.seconds:.1f} times the healthy {healthy}."
+
+
+def leading_forecast(forecasts: Sequence[Forecast]) -> Forecast:
+    """The newest from the loop variables, the finest clock there is; else the newest of all."""
+    return next((one for one in reversed(forecasts) if one.source == "loop-variables"), forecasts[-1])
+
+
+def prompt_text(stored: StoredRun) -> str | None:
+    """``20000 tokens (needle at 35 %), sent when the server was up after 57.2 s; verdict 21.5 s after sending``."""
+    sent = stored.observation.client.sent
+    if sent is None:
+        return None
+    timings = stored.record.timings_s
+    where = f" at {sent.depth:.0%}" if sent.kind == "needle" else ""
+    text = f"{sent.tokens} tokens ({sent.kind}{where}, seed {sent.seed})"
+    if timings.ready_s is not None:
+        text += f"; the server was ready after {seconds(timings.ready_s)}"
+    if timings.prompt_to_verdict_s is not None:
+        text += f"; verdict {seconds(timings.prompt_to_verdict_s)} after sending"
+    return text
 
 
 def forecast_text(forecast: Forecast) -> str:

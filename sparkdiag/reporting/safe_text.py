@@ -17,7 +17,7 @@ _UNPRINTED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _BREAKS = frozenset({"Zl", "Zp"})
 
 _PROSE_WORD = re.compile(r"[(']*[^\W_]+(?:['’%+/-][^\W_]+|[.,]\d+)*%?[)']*[.,;:!?]*")
-_PROSE_MARKS = frozenset("–—-×≈→=/+…±·")
+_PROSE_MARKS = frozenset("–—-×≈→=/+…±·%")
 _LINKS_ANYWAY = re.compile(r"^(?:[0-9a-f]{7,64}|GH-\d+|www.*)\W*$", re.IGNORECASE)
 _CORE = re.compile(r"^([(']*)(.*?)([)'.,;:!?]*)$", re.DOTALL)
 
@@ -75,7 +75,9 @@ def prose(text: str, *, at_most: int = 400) -> str:
 
 
 def _word(word: str) -> str:
-    if word in _PROSE_MARKS or (_PROSE_WORD.fullmatch(word) and not _LINKS_ANYWAY.match(word.lstrip("('"))):
+    if word.rstrip(".,;:!?)") in _PROSE_MARKS or (
+        _PROSE_WORD.fullmatch(word) and not _LINKS_ANYWAY.match(word.lstrip("('"))
+    ):
         return word
     core = _CORE.match(word)
     if core is None or not core[2]:
