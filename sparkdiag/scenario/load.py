@@ -76,12 +76,12 @@ def _read(path: Path) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "the name cannot be a file's"
         raise _fault(path, f"cannot be opened ({reason})") from None
-    with os.fdopen(descriptor, "rb") as file:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            kind = "a folder" if stat.S_ISDIR(mode) else "a pipe, socket or device"
-            raise _fault(path, f"is {kind}; a TOML file is needed")
-        content = file.read(MAX_BYTES + 1)
+    try:
+        content = _content(descriptor, path)
+    except OSError as error:
+        raise _fault(path, f"cannot be read ({error.strerror})") from None
+    finally:
+        os.close(descriptor)
     if len(content) > MAX_BYTES:
         raise _fault(path, f"is larger than {MAX_BYTES // 1024} KiB, which no scenario is")
     try:
@@ -89,6 +89,15 @@ def _read(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise _fault(path, f"line {line} is not UTF-8 (byte {content[error.start]:#04x})") from None
+
+
+def _content(descriptor: int, path: Path) -> bytes:
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a pipe, socket or device"
+        raise _fault(path, f"is {kind}; a TOML file is needed")
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        return file.read(MAX_BYTES + 1)
 
 
 def _parsed(text: str, path: Path) -> dict[str, Any]:

@@ -1,20 +1,14 @@
 """Text that came from a file, an argument or a server, made safe to show in one line of a terminal or a report."""
 
-import unicodedata
-
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Unicode categories that draw nothing, or change how what follows is drawn (escapes, bidi overrides, separators)."""
-
 
 def hidden_characters(text: str, *, allowed: str = "") -> tuple[str, ...]:
-    """The characters of ``text`` that a terminal would obey rather than draw, each once, in order of appearance."""
-    if text.isascii() and text.isprintable():
+    """The characters of ``text`` that do not print as themselves, each once, in order of appearance.
+
+    A terminal obeys them (escapes), or draws what follows differently (bidi overrides), or nothing at all.
+    """
+    if text.isprintable():
         return ()
-    return tuple(
-        dict.fromkeys(
-            character for character in text if character not in allowed and unicodedata.category(character) in _HIDDEN
-        )
-    )
+    return tuple(dict.fromkeys(item for item in text if not item.isprintable() and item not in allowed))
 
 
 def escaped(text: str, *, allowed: str = "") -> str:

@@ -1,0 +1,108 @@
+"""What the command line changes, and what it refuses."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkdiag.errors import UsageError
+from sparkdiag.scenario.load import load_scenario
+from sparkdiag.scenario.model import Scenario
+from sparkdiag.scenario.overrides import override
+
+INCIDENT = load_scenario("sm12x-mqa-prefill")
+
+
+def test_nothing_given_changes_nothing() -> None:
+    assert override(INCIDENT) == INCIDENT
+
+
+def test_every_option_changes_its_value_and_only_that() -> None:
+    got = override(
+        INCIDENT, dcp=4, tp=8, prompt_tokens=468_540, seed=9, depth=0.5, model="/m", chunk_tokens=4096, timeout_s=60,
+        extra_args=("--enforce-eager",),
+    )  # fmt: skip
+    server, prompt = got.server, got.prompt
+    assert (server.dcp, server.tp, server.model, server.chunk_tokens) == (4, 8, "/m", 4096)
+    assert server.args == (*INCIDENT.server.args, "--enforce-eager")
+    assert (prompt.tokens, prompt.seed, prompt.depth, got.patience.timeout_s) == (468_540, 9, 0.5, 60)
+    assert got.signatures == INCIDENT.signatures
+    assert got.baseline == INCIDENT.baseline
+    assert INCIDENT.server.dcp == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "remedy"),
+    [
+        ({"dcp": 3}, "--dcp 3 does not divide the scenario's tensor parallel size 2", "--dcp 3 --tp 3"),
+        ({"dcp": 4}, "--dcp 4 does not divide the scenario's tensor parallel size 2", "--dcp 4 --tp 4"),
+        ({"tp": 3}, "--tp 3 is not a multiple of the scenario's DCP size 2", "--dcp 2 --tp 4"),
+        ({"dcp": 4, "tp": 6}, "--dcp 4 does not divide --tp 6", "--dcp 4 --tp 8"),
+        ({"dcp": 0}, "--dcp: server.dcp: found 0; allowed: an integer, at least 1", ""),
+        ({"tp": -1}, "--tp: server.tp: found -1", ""),
+        ({"prompt_tokens": 3}, "--prompt-tokens: prompt.tokens: found 3", ""),
+        (
+            {"prompt_tokens": 600_000},
+            "600000 prompt tokens and 64 output tokens need more",
+            "-- --max-model-len 600064",
+        ),
+        ({"depth": 2.0}, "--depth: prompt.depth: found 2.0", ""),
+        ({"timeout_s": float("nan")}, "--timeout: patience.timeout_s: found nan", ""),
+        ({"model": "\x1b[2J"}, "--model: server.model: found control characters", ""),
+        ({"extra_args": ("--port", "1")}, "--port after -- is sparkdiag's own to choose", "leave --port out"),
+        ({"extra_args": ("--model=x",)}, "--model after --", "--model PATH, before the --"),
+        ({"extra_args": ("--max-model-len", "auto")}, "--max-model-len needs an integer, found 'auto'", ""),
+        ({"extra_args": ("--max-model-len",)}, "--max-model-len needs an integer", ""),
+        ({"dcp": 1, "extra_args": ("-dcp", "2")}, "-dcp 2 contradicts --dcp 1", "give --dcp only"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_way_out(options: dict[str, Any], message: str, remedy: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        override(INCIDENT, **options)
+    assert message in caught.value.message
+    assert caught.value.message.isprintable()
+    assert caught.value.remedy
+    assert remedy in caught.value.remedy
+
+
+def test_several_wrong_options_are_told_together() -> None:
+    with pytest.raises(UsageError) as caught:
+        override(INCIDENT, depth=2.0, prompt_tokens=1)
+    assert [detail.split(":")[0] for detail in caught.value.details] == ["--prompt-tokens", "--depth"]
+
+
+def test_vllm_arguments_that_the_scenario_holds_change_it() -> None:
+    extra = ("--decode-context-parallel-size=1", "--max_model_len", "500000", "-tp", "1", "--seed", "3")
+    got = override(INCIDENT, extra_args=extra)
+    assert (got.server.dcp, got.server.max_model_len, got.server.tp) == (1, 500_000, 1)
+    assert got.server.args == (*INCIDENT.server.args, "--seed", "3")
+
+
+def test_a_reasoning_prompt_gets_room_for_its_answer() -> None:
+    got = override(INCIDENT, prompt_kind="reasoning")
+    assert got.prompt.kind == "reasoning"
+    assert got.prompt.max_output_tokens >= 1024
+    assert override(INCIDENT, prompt_kind="needle").prompt == INCIDENT.prompt
+
+
+def test_the_lab_runs_on_its_own_model() -> None:
+    lab = INCIDENT.model_copy(update={"lab": True})
+    with pytest.raises(UsageError, match="lab's own model"):
+        override(lab, model="/m")
+
+
+@given(dcp=st.integers(1, 64), tp=st.integers(1, 64))
+def test_dcp_divides_tp_in_every_scenario_that_comes_out(dcp: int, tp: int) -> None:
+    try:
+        got = override(INCIDENT, dcp=dcp, tp=tp)
+    except UsageError as error:
+        assert tp % dcp
+        assert error.remedy
+        named = error.remedy.split(",")[0].split()
+        assert int(named[3]) % int(named[1]) == 0
+        assert int(named[1]) == dcp
+        assert int(named[3]) >= tp
+    else:
+        assert tp % dcp == 0
+        assert Scenario.model_validate_json(got.model_dump_json(by_alias=True)) == got
