@@ -28,6 +28,7 @@ from sparkdiag.scenario.model import Scenario
 
 TREE_PERIOD_S = 2.0
 GPU_PERIOD_S = 1.0
+NEVER_S = 86_400.0
 LATE_AFTER_S = 2.0
 """A dump that took longer no longer says when it was true: it is kept, marked late, and does not count."""
 IN_PROCESS_MIN_PERIOD_S = 1.0
@@ -64,7 +65,7 @@ class Observer:
         self._tree = ProcessTree(root_pid)
         self._pace = Pace(scenario.sampling, cores=os.cpu_count() or 1)
         self._metrics = MetricsReader(base_url, clock=clock)
-        self._gpu = GpuReader(clock=clock)
+        self._gpu: GpuReader | None = None
         binary = pyspy_binary or find_pyspy()
         self._pyspy: PySpy | None = None
         if binary is not None:
@@ -89,8 +90,7 @@ class Observer:
         self._look_at_tree()
         self._begin("tree", self._tend_tree, period_s=lambda: TREE_PERIOD_S)
         self._begin("metrics", self._read_metrics, period_s=lambda: self._scenario.sampling.metrics_period_s)
-        if self._gpu.present:
-            self._begin("gpu", lambda _asked: self._log.add_gpus(self._gpu.read()), period_s=lambda: GPU_PERIOD_S)
+        self._begin("gpu", self._read_gpus, period_s=self._gpu_period_s)
 
     def set_client(self, client: ClientOutcome) -> None:
         """The request as of now; from a sent prompt on, stacks are taken and kept."""
@@ -125,7 +125,8 @@ class Observer:
             ticker.join(until_s - time.monotonic())
         self._log.close()
         self._metrics.close()
-        self._gpu.close()
+        if self._gpu is not None:
+            self._gpu.close()
         if self._in_process is not None and self._in_process_dir is not None:
             switch_off(self._in_process_dir)
 
@@ -150,6 +151,15 @@ class Observer:
     def _read_metrics(self, _asked: bool) -> None:
         point, capacity = self._metrics.read()
         self._log.add_metrics(point, capacity)
+
+    def _read_gpus(self, _asked: bool) -> None:
+        if self._gpu is None:
+            # In this thread: opening NVML can hang where the driver is wedged.
+            self._gpu = GpuReader(clock=self._clock)
+        self._log.add_gpus(self._gpu.read())
+
+    def _gpu_period_s(self) -> float:
+        return GPU_PERIOD_S if self._gpu is not None and self._gpu.present else NEVER_S
 
     def _tend_tree(self, _asked: bool) -> None:
         self._look_at_tree()
