@@ -46,7 +46,7 @@ def repro(
 
     Example: sparkdiag repro --dcp 2
 
-    Another: sparkdiag repro --env existing:/path/to/venv/bin/python --model MODEL --dcp 2 -- --gpu-memory-utilization 0.9
+    Another: sparkdiag repro --env existing:/path/to/python --model MODEL --dcp 2 -- --gpu-memory-utilization 0.9
     """
     request = _request(
         context,

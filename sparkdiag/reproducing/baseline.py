@@ -61,9 +61,7 @@ def baseline_of(record: RunRecord, *, run_name: str) -> Baseline:
     return Baseline(kind="control-run", seconds=seconds, source=f"control run at DCP 1, same prompt: {run_name}")
 
 
-def earlier_control(
-    runs_dir: Path, *, scenario: Scenario, environment: Environment, host: Host
-) -> Baseline | None:
+def earlier_control(runs_dir: Path, *, scenario: Scenario, environment: Environment, host: Host) -> Baseline | None:
     """The newest comparable DCP 1 run in ``runs_dir``; none for a scenario that itself runs at DCP 1."""
     if scenario.server.dcp == 1:
         return None
@@ -95,8 +93,8 @@ def from_fast_kernel(scenario: Scenario, timing: KernelTiming) -> Baseline:
         kind="fast-kernel",
         seconds=timing.seconds / share,
         source=(
-            f"fast kernel timed on this machine for the same prefill: {timing.seconds:.2f} s over {timing.layers} layers"
-            f" x {timing.chunks} chunks ({timing.timed_chunks} timed), taken as {share:.0%} of a healthy prefill"
+            f"fast kernel timed on this machine for the same prefill: {timing.seconds:.2f} s"
+            f" over {timing.layers} layers x {timing.chunks} chunks ({timing.timed_chunks} timed), taken as {share:.0%} of a healthy prefill"
         ),
     )
 
@@ -137,7 +135,9 @@ def find_baseline(
     """The first that can be had; ``say`` hears what was tried in vain."""
     if given_s is not None:
         return Baseline(kind="given", seconds=given_s, source="--baseline-s, as given by the user")
-    found = earlier_control(runs_dir, scenario=scenario, environment=environment, host=host) or from_references(scenario)
+    found = earlier_control(runs_dir, scenario=scenario, environment=environment, host=host) or from_references(
+        scenario
+    )
     if found is not None or not scenario.baseline.fast_kernel:
         return found
     timing = time_fast_kernel(scenario, environment)

@@ -4,9 +4,9 @@ import threading
 from collections.abc import Callable
 
 from sparkdiag.driving.client import ServerClient
+from sparkdiag.driving.outcome import fold
 from sparkdiag.driving.prompt import BuiltPrompt
-from sparkdiag.driving.score import score_answer
-from sparkdiag.evidence.client import ClientEvent, ClientOutcome, PromptSent, ResponseEnd, fold
+from sparkdiag.evidence.client import ClientEvent, ClientOutcome, PromptSent, ResponseEnd
 from sparkdiag.scenario.model import Scenario
 
 Sink = Callable[[ClientEvent], None]
@@ -47,16 +47,7 @@ class Driver:
     def outcome(self) -> ClientOutcome:
         """The request so far, scored once it has ended by itself."""
         with self._lock:
-            outcome = fold(tuple(self._events))
-        if outcome.sent is None or outcome.end is None or outcome.end.how != "finished":
-            return outcome
-        score, because = score_answer(
-            outcome.text,
-            expected=outcome.sent.expected,
-            kind=outcome.sent.kind,
-            finish_reason=outcome.end.finish_reason,
-        )
-        return outcome.model_copy(update={"score": score, "score_because": because})
+            return fold(self._events)
 
     def _keep(self, event: ClientEvent) -> None:
         with self._lock:

@@ -27,6 +27,10 @@ class RunInProgress:
         self.folder.append(NoteEvent(t_s=self.clock(), source=source, text=text))
         self.view.note(text)
 
+    def loading(self, elapsed_s: float, last_line: str, hint: str | None) -> None:
+        """While the server loads: the view's business only, the log has it all."""
+        self.view.phase("loading", f"{elapsed_s:.0f} s: {hint or last_line}"[:160])
+
     def update(self, **changes: Any) -> None:
         """Change fields of the record and write it."""
         self.record = self.record.model_copy(update=changes)
@@ -36,3 +40,13 @@ class RunInProgress:
         """Set fields of ``timings_s``."""
         merged: Timings = self.record.timings_s.model_copy(update=timings_s)
         self.update(timings_s=merged)
+
+
+class Notes:
+    """A sink for one-line remarks of the server's owner."""
+
+    def __init__(self, run: RunInProgress) -> None:
+        self._run = run
+
+    def say(self, text: str) -> None:
+        self._run.note("serving", text)

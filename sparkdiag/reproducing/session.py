@@ -1,6 +1,6 @@
 """One reproduction from request to report: environment, server, prompt, watching, verdict, everything stopped."""
 
-import secrets
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,35 +8,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sparkdiag import __version__
-from sparkdiag.driving.client import ServerClient
-from sparkdiag.driving.prompt import build_prompt
 from sparkdiag.environment.model import Environment
 from sparkdiag.environment.prepare import prepare
-from sparkdiag.environment.proof import prove_dcp, prove_revision
 from sparkdiag.environment.spec import parse_spec
 from sparkdiag.errors import SparkdiagError
-from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.run import RunRecord
-from sparkdiag.evidence.verdict import Baseline, Verdict
+from sparkdiag.evidence.verdict import Baseline
 from sparkdiag.observing.gpu import gpu_names
-from sparkdiag.observing.observer import Observer
 from sparkdiag.recording.folder import RunFolder
-from sparkdiag.recording.redact import redact_argv, redact_line, redact_text
+from sparkdiag.recording.redact import redact_argv, redact_env, redact_line, redact_text
 from sparkdiag.reproducing.baseline import baseline_of, find_baseline
-from sparkdiag.reproducing.driver import Driver
 from sparkdiag.reproducing.host import describe_host
 from sparkdiag.reproducing.progress import View
 from sparkdiag.reproducing.request import ReproRequest, control_request
-from sparkdiag.reproducing.running import RunInProgress
+from sparkdiag.reproducing.running import Notes, RunInProgress
 from sparkdiag.reproducing.signals import Terminated
-from sparkdiag.reproducing.watch import watch
+from sparkdiag.reproducing.trial import prompt_and_judge
 from sparkdiag.serving.command import server_command
-from sparkdiag.serving.identity import read_identity
 from sparkdiag.serving.launch import LaunchedServer, launch
 from sparkdiag.serving.machine_lock import machine_lock
+from sparkdiag.serving.readiness import free_port
 
-CANCEL_TIMEOUT_S = 5
-STOP_TIMEOUT_S = 30
+STOP_GRACE_S = 10.0
 
 
 def run_clock() -> Callable[[], float]:
@@ -51,7 +44,12 @@ def reproduce(request: ReproRequest, *, view: View) -> tuple[RunFolder, RunRecor
     Raises a ``SparkdiagError`` when the environment or the server cannot be had, and lets ``KeyboardInterrupt`` and
     ``Terminated`` through after everything it started is gone.
     """
-    with machine_lock(wait=request.wait_for_machine, say=view.note):
+
+    def waiting(waited_s: float, holder: str) -> None:
+        view.note(f"waiting for the machine ({waited_s:.0f} s): {holder} holds it")
+
+    what = f"repro {request.scenario.name} at DCP {request.scenario.server.dcp}"
+    with machine_lock(what=what, on_wait=waiting, no_wait=not request.wait_for_machine):
         clock = run_clock()
         environment = _environment(request, view=view)
         control = _control(request, environment=environment, view=view) if request.control else None
@@ -109,9 +107,7 @@ def _one_run(
     return run.folder, run.record
 
 
-def _begin(
-    request: ReproRequest, *, environment: Environment, view: View, clock: Callable[[], float]
-) -> RunInProgress:
+def _begin(request: ReproRequest, *, environment: Environment, view: View, clock: Callable[[], float]) -> RunInProgress:
     scenario = request.scenario
     sha = environment.revision_sha or environment.vllm_version or "unknown"
     folder = RunFolder.create(
@@ -160,46 +156,48 @@ def _serve_and_watch(
     run: RunInProgress, request: ReproRequest, *, environment: Environment, baseline: Baseline | None
 ) -> None:
     scenario = request.scenario
+    probe_dir = run.folder.private_dir / "probe" if request.probe else None
+    if probe_dir is not None:
+        probe_dir.mkdir(mode=0o700)
     command = server_command(
         scenario=scenario,
         environment=environment,
-        port=None,
+        port=free_port(),
         extra_args=request.extra_args,
-        probe_dir=run.folder.private_dir / "probe" if request.probe else None,
+        probe_dir=probe_dir,
         run_private_dir=run.folder.private_dir,
+        inherited=os.environ,
+        cores=sorted(os.sched_getaffinity(0)),
+        ptracer_pid=os.getpid(),
     )
-    run.phase("launching", "")
+    run.update(server_argv=redact_argv(command.argv), server_env=redact_env(command.env))
+    run.phase("launching", f"vLLM {environment.vllm_version or ''} TP {scenario.server.tp} DCP {scenario.server.dcp}")
     began_s = run.clock()
-    with launch(
-        command, log_path=run.folder.server_log, private_dir=run.folder.private_dir, redact_line=redact_line
-    ) as server:
-        run.update(server_argv=redact_argv(command.argv))
-        server.wait_ready(timeout_s=scenario.server.ready_timeout_s, on_wait=run.view.note)
+    server = launch(
+        command,
+        log_path=run.folder.server_log,
+        private_dir=run.folder.private_dir,
+        progress=Notes(run),
+        redact=redact_line,
+        clock=run.clock,
+    )
+    try:
+        server.wait_ready(scenario.server.ready_timeout_s, on_wait=run.loading)
         run.time(ready_s=run.clock() - began_s)
-        run.phase("ready")
-        stop_from_s = _prompt_and_judge(run, request, server=server, environment=environment, baseline=baseline)
-    run.time(shutdown_s=run.clock() - stop_from_s)
+        run.phase("ready", f"after {run.clock() - began_s:.0f} s")
+        prompt_and_judge(run, request, server=server, probe_dir=probe_dir, environment=environment, baseline=baseline)
+    finally:
+        _stop(run, server)
 
 
-def _prompt_and_judge(
-    run: RunInProgress,
-    request: ReproRequest,
-    *,
-    server: LaunchedServer,
-    environment: Environment,
-    baseline: Baseline | None,
-) -> float:
-    raise NotImplementedError
-
-
-def _conclude(run: RunInProgress, observation: Observation, verdict: Verdict) -> None:
-    sent = observation.client.sent
-    run.update(verdict=verdict)
-    if sent is not None:
-        run.time(
-            prompt_to_verdict_s=observation.now_s - sent.t_s,
-            prompt_to_first_token_s=observation.client.time_to_first_token_s,
-        )
-
-
-__all__ = ["reproduce", "secrets", "ServerClient", "build_prompt", "prove_dcp", "prove_revision", "read_identity", "Observer", "Driver", "watch", "CANCEL_TIMEOUT_S", "STOP_TIMEOUT_S"]
+def _stop(run: RunInProgress, server: LaunchedServer) -> None:
+    """End the whole tree and say what that took; a process that could not be ended is an error, not a detail."""
+    run.phase("stopping")
+    report = server.stop(STOP_GRACE_S)
+    run.time(shutdown_s=report.took_s)
+    if report.left:
+        run.note("serving", f"could not be ended: pids {', '.join(map(str, report.left))}")
+    if report.killed:
+        run.note("serving", f"{len(report.killed)} processes outlived SIGTERM and were killed")
+    if report.removed:
+        run.note("serving", f"removed what the server left behind: {len(report.removed)} files")

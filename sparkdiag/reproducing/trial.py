@@ -8,13 +8,16 @@ from sparkdiag.driving.client import ServerClient
 from sparkdiag.driving.prompt import BuiltPrompt, build_prompt
 from sparkdiag.environment.model import Environment
 from sparkdiag.environment.proof import prove_dcp, prove_revision
+from sparkdiag.evidence.client import AnswerScored
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.verdict import Baseline, Verdict
 from sparkdiag.observing.observer import Observer
+from sparkdiag.recording.redact import redact_text
 from sparkdiag.reproducing.driver import Driver
 from sparkdiag.reproducing.request import ReproRequest
 from sparkdiag.reproducing.running import RunInProgress
-from sparkdiag.reproducing.watch import observe_once, watch
+from sparkdiag.reproducing.watch import watch
+from sparkdiag.scenario.model import Scenario
 from sparkdiag.serving.identity import read_identity
 from sparkdiag.serving.launch import LaunchedServer
 
@@ -26,25 +29,26 @@ def prompt_and_judge(
     request: ReproRequest,
     *,
     server: LaunchedServer,
+    probe_dir: Path | None,
     environment: Environment,
     baseline: Baseline | None,
 ) -> None:
     """The whole of a run between "ready" and "stopping"; the record holds the verdict afterwards."""
     scenario = request.scenario
-    client = ServerClient(server.command.base_url)
+    client = ServerClient(server.base_url, model=scenario.server.served_model_name)
     observer = Observer(
         server.root_pid,
         scenario=scenario,
-        base_url=server.command.base_url,
+        base_url=server.base_url,
         clock=run.clock,
         sink=run.folder.append,
-        in_process_dir=server.probe_dir,
+        in_process_dir=probe_dir,
         server_is_ours=True,
     )
     observer.start()
     try:
-        _prove(run, request, server=server, observer=observer, environment=environment)
-        prompt, nonce = _prompt(run, client=client, scenario_request=request)
+        _prove(run, request, server=server, probe_dir=probe_dir, observer=observer, environment=environment)
+        prompt, nonce = _prompt(run, client=client, scenario=scenario)
         driver = Driver(client, prompt, scenario=scenario, nonce=nonce, clock=run.clock, sink=run.folder.append)
         run.phase("prompting", f"{prompt.tokens} tokens")
         driver.start()
@@ -75,44 +79,50 @@ def _prove(
     request: ReproRequest,
     *,
     server: LaunchedServer,
+    probe_dir: Path | None,
     observer: Observer,
     environment: Environment,
 ) -> None:
     """Read back what is running, before anything is asked of it."""
-    identity = read_identity(server)
+    scenario = request.scenario
+    identity = read_identity(
+        base_url=server.base_url,
+        root_pid=server.root_pid,
+        probe_dir=probe_dir,
+        workers=scenario.server.tp,
+        redact=redact_text,
+    )
     repo = environment.repo or request.repo
     run.update(
-        revision=prove_revision(
-            environment, identity, suspect=request.scenario.suspect, repo=Path(repo) if repo else None
-        ),
-        dcp=prove_dcp(
-            asked=request.scenario.server.dcp, processes=observer.snapshot().processes, identity=identity
-        ),
+        revision=prove_revision(environment, identity, suspect=scenario.suspect, repo=Path(repo) if repo else None),
+        dcp=prove_dcp(asked=scenario.server.dcp, processes=observer.snapshot().processes, identity=identity),
     )
 
 
-def _prompt(
-    run: RunInProgress, *, client: ServerClient, scenario_request: ReproRequest
-) -> tuple[BuiltPrompt, str]:
-    scenario = scenario_request.scenario
+def _prompt(run: RunInProgress, *, client: ServerClient, scenario: Scenario) -> tuple[BuiltPrompt, str]:
+    settings = scenario.prompt
+    client.ensure_fits(prompt_tokens=settings.tokens, max_output_tokens=settings.max_output_tokens)
     nonce = secrets.token_hex(8)
-    model = scenario.server.served_model_name
-    prompt = build_prompt(
-        scenario.prompt, nonce=nonce, count_tokens=lambda text: client.tokenize_count(text, model=model)
-    )
-    if prompt.tokens != scenario.prompt.tokens:
-        run.note("client", f"the tokenizer allows no exact fit: {prompt.tokens} tokens, {scenario.prompt.tokens} asked")
+    prompt = build_prompt(settings, nonce=nonce, count_tokens=client.tokenize_count)
+    if not prompt.exact:
+        run.note("client", f"the tokenizer allows no exact fit: {prompt.tokens} tokens, {settings.tokens} asked for")
     return prompt, nonce
 
 
 def _conclude(run: RunInProgress, observation: Observation, verdict: Verdict) -> None:
     sent = observation.client.sent
-    run.update(verdict=verdict)
+    run.folder.append(observation.sampling)
+    if observation.server_exit is not None:
+        run.folder.append(observation.server_exit)
+    if observation.client.score is not None:
+        run.folder.append(
+            AnswerScored(
+                t_s=observation.now_s, score=observation.client.score, because=observation.client.score_because
+            )
+        )
+    run.update(verdict=verdict.model_copy(update={"decided_at_s": observation.now_s}))
     if sent is not None:
         run.time(
             prompt_to_verdict_s=observation.now_s - sent.t_s,
             prompt_to_first_token_s=observation.client.time_to_first_token_s,
         )
-
-
-__all__ = ["observe_once", "prompt_and_judge"]
