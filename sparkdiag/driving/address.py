@@ -4,7 +4,7 @@ import ipaddress
 from urllib.parse import SplitResult, urlsplit
 
 from sparkdiag.errors import UsageError
-from sparkdiag.scenario.shown import shown
+from sparkdiag.scenario.shown import hidden_characters, shown
 
 
 def checked_base_url(url: str, *, allow_remote: bool) -> str:
@@ -12,6 +12,8 @@ def checked_base_url(url: str, *, allow_remote: bool) -> str:
 
     User names and passwords in it are refused rather than carried along: they would end in a run folder.
     """
+    if hidden_characters(url) or " " in url:
+        raise UsageError(f"{shown(url)} is no URL", remedy="--url http://127.0.0.1:8000")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port

@@ -146,7 +146,7 @@ class ServerClient:
             return asyncio.run(cancellable())
         except asyncio.CancelledError:
             raise Cancelled from None
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ServerError(f"{self.base_url}: {_cause(error)}") from None
 
     def _connection(self, *, read_timeout_s: float | None) -> httpx.AsyncClient:
@@ -208,7 +208,7 @@ async def _bounded(response: httpx.Response, limit: int, *, cut: bool = False) -
     return bytes(content[:limit])
 
 
-def _cause(error: httpx.HTTPError) -> str:
+def _cause(error: Exception) -> str:
     """What went wrong with the connection; httpx leaves the text of some of its errors empty."""
     names = {
         "ConnectError": "cannot connect",

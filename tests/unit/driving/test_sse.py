@@ -70,7 +70,17 @@ def test_other_addresses_need_to_be_allowed_and_are_named(url: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["", "127.0.0.1:8000", "file:///etc/passwd", "http://", "http://[::1", "http://127.0.0.1:99999999", "\x1b[31m"],
+    [
+        "",
+        "127.0.0.1:8000",
+        "file:///etc/passwd",
+        "http://",
+        "http://[::1",
+        "http://127.0.0.1:99999999",
+        "\x1b[31m",
+        "http://127.0.0.1/\x1b[31m",
+        "http://127.0.0.1/a b",
+    ],
 )
 def test_what_is_no_http_address_is_refused(url: str) -> None:
     with pytest.raises(UsageError) as caught:
