@@ -21,4 +21,4 @@ def lower_priority(root_pid: int, *, proc: Path = Path("/proc")) -> str:
         name, *now = path.read_text().split()
     except (OSError, IndexError) as error:
         return f"the server's scheduling group was left as it is: {type(error).__name__}"
-    return f"nice +{NICE} for the server's own scheduling group ({name.lstrip('/')} {' '.join(now)}), so samplers are not late"
+    return f"the server's own scheduling group ({name.lstrip('/')}) is now at {' '.join(now)}: samplers get their turn"

@@ -8,7 +8,7 @@ healthy (or nothing) | crawling: the fallback's loop at ``FAKE_VLLM_PASS`` itera
 its second pass, the others wait | crash-while-loading | crash-in-request: worker 0 aborts | oom, no-dcp-backend:
 crash while loading with that message | slow-start: waits for ``FAKE_VLLM_GATE`` | orphan: a double-forked grandchild in
 its own session that ignores SIGTERM | ignore-term: nobody obeys SIGTERM | shm: workers leave segments in /dev/shm |
-degenerate, wrong: what the answer is.
+degenerate, wrong: what the answer is | chatty: logs 2 MiB once a file ``chat`` lies beside ``FAKE_VLLM_EVENTS``.
 
 As in vLLM, the children stay when their parent is killed.
 """
@@ -253,6 +253,16 @@ def load(args: argparse.Namespace) -> Engine:
     return engine
 
 
+def chat() -> None:
+    """Say far more than a pipe holds."""
+    events = Path(os.environ["FAKE_VLLM_EVENTS"])
+    while not (events.parent / "chat").exists():
+        time.sleep(0.05)
+    for _ in range(2048):
+        print("chatter " * 128, file=sys.stderr, flush=True)
+    fake.emit("api", "chatted")
+
+
 def main() -> None:
     args = parse(sys.argv[1:])
     base = os.environ.get("VLLM_RPC_BASE_PATH")
@@ -271,6 +281,8 @@ def main() -> None:
         ipc = socket.socket(socket.AF_UNIX)
         ipc.bind(f"{base}/{uuid.uuid4()}")
     threading.Thread(target=engine.read, name="OutputThread", daemon=True).start()
+    if "chatty" in fake.flags():
+        threading.Thread(target=chat, daemon=True).start()
     Handler.engine = engine
     try:
         server = ThreadingHTTPServer((args.host, args.port), Handler)

@@ -1,0 +1,121 @@
+"""Starting: ready, not ready, failed; and what the log says about it."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparkdiag.errors import ServerError
+from sparkdiag.serving.command import ServerCommand
+from sparkdiag.serving.identity import read_identity
+from sparkdiag.serving.launch import launch
+from sparkdiag.serving.readiness import free_port
+from tests.integration.serving_case import Case, alive, until
+
+pytestmark = pytest.mark.integration
+
+
+def test_waiting_shows_the_last_line_and_the_phase_until_the_server_is_ready(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    case = Case(tmp_path, "slow-start", FAKE_VLLM_GATE=str(gate))
+    seen: list[tuple[float, str, str | None]] = []
+
+    def on_wait(elapsed_s: float, line: str, phase: str | None) -> None:
+        seen.append((elapsed_s, line, phase))
+        if phase == "loading weights" and gate.exists():
+            gate.write_text("go")  # blocks until the server has opened its end
+            gate.unlink()
+
+    with case.launch() as server:
+        took_s = server.wait_ready(60, on_wait)
+    assert took_s >= seen[-1][0]
+    assert any("Starting to load model" in line for _, line, _ in seen)
+    assert "Starting to load model" in case.log_path.read_text()
+
+
+def test_a_crash_while_loading_gives_the_log_lines_and_leaves_nothing(tmp_path: Path) -> None:
+    case = Case(tmp_path, "crash-while-loading")
+    with case.launch() as server, pytest.raises(ServerError, match="exit code 1") as raised:
+        server.wait_ready(30)
+    assert raised.value.details[-1] == "RuntimeError: fake: cannot load the model"
+    assert not case.private_dir.exists()
+
+
+@pytest.mark.parametrize(("mode", "words"), [("oom", "out of memory"), ("no-dcp-backend", "attention backend")])
+def test_a_known_cause_is_named(tmp_path: Path, mode: str, words: str) -> None:
+    with Case(tmp_path, mode).launch() as server, pytest.raises(ServerError, match=words):
+        server.wait_ready(30)
+
+
+def test_not_ready_in_time(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    case = Case(tmp_path, "slow-start", FAKE_VLLM_GATE=str(gate))
+    with case.launch() as server, pytest.raises(ServerError, match="not ready after 1 s"):
+        server.wait_ready(1)
+    assert not alive(server.root_pid)
+
+
+def test_a_port_that_somebody_else_holds_is_named_and_their_health_is_not_believed(tmp_path: Path) -> None:
+    with Case(tmp_path).launch() as first:
+        first.wait_ready(30)
+        (tmp_path / "second").mkdir()
+        second_case = Case(tmp_path / "second")
+        with second_case.launch(port=first.command.port) as second, pytest.raises(ServerError, match="port"):
+            second.wait_ready(30)
+        assert first.poll() is None
+
+
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    command = ServerCommand(argv=("/no/such/python", "-m", "x"), env={}, port=free_port())
+    with pytest.raises(ServerError, match="No such file"):
+        launch(command, log_path=tmp_path / "log", private_dir=tmp_path)
+
+
+def test_the_log_is_redacted_before_it_is_written_or_shown(tmp_path: Path) -> None:
+    code = "import sys; print('\\x1b[31mtoken hf_secret\\x1b[0m'); print('no newline', end=''); sys.exit(3)"
+    command = ServerCommand(argv=(sys.executable, "-c", code), env={}, port=free_port())
+    log_path = tmp_path / "log"
+    with launch(
+        command, log_path=log_path, private_dir=tmp_path, redact=lambda text: text.replace("hf_secret", "***")
+    ) as server:
+        ended = until(server.poll)
+    assert ended.exit_code == 3
+    assert ended.last_log_lines[0] == "token ***"
+    assert log_path.read_text() == "token ***\nno newline\n"
+
+
+def test_dropped_variables_do_not_reach_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "k")
+    code = "import os; print(os.environ.get('VLLM_API_KEY'), os.environ['ADDED'])"
+    command = ServerCommand(
+        argv=(sys.executable, "-c", code), env={"ADDED": "yes"}, drop_env=("VLLM_API_KEY",), port=free_port()
+    )
+    with launch(command, log_path=tmp_path / "log", private_dir=tmp_path) as server:
+        until(server.poll)
+    assert (tmp_path / "log").read_text() == "None yes\n"
+
+
+def test_identity_by_every_witness(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    with case.launch() as server:
+        server.wait_ready(30)
+        found = read_identity(
+            base_url=server.base_url, root_pid=server.root_pid, probe_dir=case.probe_dir, workers=2, timeout_s=30
+        )
+    assert found.version_endpoint == "0.0.1+fake"
+    assert "--decode-context-parallel-size" in found.argv
+    ranked = [process for process in found.processes if process.dcp_world_size is not None]
+    assert [(process.dcp_world_size, process.dcp_rank) for process in ranked] == [(2, 0), (2, 1)]
+    assert all(proof.module == "vllm.utils.deep_gemm" for process in ranked for proof in process.files)
+
+
+def test_silent_witnesses_are_no_error(tmp_path: Path) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        found = read_identity(base_url=url, root_pid=2**22 - 1, probe_dir=tmp_path, timeout_s=0)
+    assert (found.version_endpoint, found.argv, found.processes) == (None, (), ())

@@ -1,0 +1,68 @@
+"""The guardian's own decisions, over files and this very process; trees are in the integration tests."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sparkdiag.serving import guardian
+from sparkdiag.serving.guardian import Proc, Segment, ShmLedger
+from sparkdiag.serving.private_folder import MARKER, make_private_folder, remove
+
+
+def test_a_marked_folder_goes_whole_and_any_other_keeps_its_files(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").touch()
+    assert guardian.sweep_private(str(kept), MARKER) == []
+    assert (kept / "file").exists()
+    (kept / MARKER).touch()
+    assert guardian.sweep_private(str(kept), MARKER) == [str(kept)]
+    assert not kept.exists()
+    assert guardian.sweep_private("", MARKER) == []
+
+
+def test_the_private_folder_is_ours_alone(tmp_path: Path) -> None:
+    folder = make_private_folder()
+    assert folder.stat().st_mode & 0o077 == 0
+    remove(folder)
+    assert not folder.exists()
+    (tmp_path / "x").touch()
+    remove(tmp_path)
+    assert (tmp_path / "x").exists()
+
+
+def test_a_reused_pid_is_never_signalled() -> None:
+    found = guardian.read_stat(os.getpid())
+    assert found is not None
+    assert not guardian.send(Proc(os.getpid(), found[1] + 1), 9)
+    assert guardian.send(Proc(os.getpid(), found[1]), 0)
+
+
+def test_segments_from_before_and_from_strangers_are_not_owned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(guardian, "SHM", str(tmp_path))
+    (tmp_path / "before").touch()
+    ledger = ShmLedger()
+    own = Proc(os.getpid(), 0)
+    (tmp_path / "stranger").touch()
+    assert not ledger.look([own])
+    with (tmp_path / "mine").open("w") as file, (tmp_path / "before").open():
+        assert ledger.look([own])
+        inode = os.fstat(file.fileno()).st_ino
+    assert ledger.owned == {Segment("mine", inode)}
+    assert guardian.sweep_shm(ledger.owned, tree=set()) == (["mine"], [])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["before", "stranger"]
+
+
+def test_a_segment_that_somebody_else_holds_is_left() -> None:
+    name = f"sparkdiag-test-{os.getpid()}"
+    path = Path(guardian.SHM) / name
+    ledger = ShmLedger()
+    try:
+        with path.open("w"):
+            ledger.look([Proc(os.getpid(), 0)])
+            assert guardian.sweep_shm(ledger.owned, tree=set()) == ([], [name])
+        assert path.exists()
+        assert guardian.sweep_shm(ledger.owned, tree=set()) == ([name], [])
+    finally:
+        path.unlink(missing_ok=True)
