@@ -59,14 +59,12 @@ class Look:
     sample: StackSample
 
 
-def _matches(frame: Frame, name: str) -> bool:
-    return frame.function == name or (frame.function.endswith(name) and frame.name == name)
-
-
-def _on_thread(thread: ThreadStack, signatures: tuple[Signature, ...]) -> Sighting | None:
+def _on_thread(thread: ThreadStack, signatures: tuple[Signature, ...], endings: tuple[str, ...]) -> Sighting | None:
     for index, frame in enumerate(thread.frames):
+        if not frame.function.endswith(endings):  # one cheap test for nearly all frames
+            continue
         for signature in signatures:
-            if _matches(frame, signature.function):
+            if frame.name == signature.function:
                 depth = len(thread.frames) - 1 - index
                 return Sighting(
                     signature=signature, thread=thread, depth=depth, frame=frame, leaf=thread.frames[0].name
@@ -79,12 +77,13 @@ def find_suspect(sample: StackSample, signatures: tuple[Signature, ...]) -> Sigh
     main = sample.main_thread
     if main is None:
         return None
-    found = _on_thread(main, signatures)
+    endings = tuple(signature.function for signature in signatures)
+    found = _on_thread(main, signatures, endings)
     if found is not None:
         return found
     for thread in sample.threads:
         if thread is not main:
-            found = _on_thread(thread, signatures)
+            found = _on_thread(thread, signatures, endings)
             if found is not None:
                 return found
     return None

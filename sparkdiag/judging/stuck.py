@@ -42,6 +42,9 @@ class _Stretch:
     def last(self) -> Look:
         return self.looks[-1]
 
+    def count_since(self, at_s: float) -> int:
+        return sum(look.at_s >= at_s for look in self.looks)
+
 
 def _frames_key(frames: tuple[Frame, ...], clock: LayerClock | None) -> tuple[object, ...]:
     """Functions, lines and every integer local: whatever loop is on the stack, its index is in here."""
@@ -69,26 +72,33 @@ def _standing_key(look: Look, clock: LayerClock | None) -> tuple[object, ...]:
     return (look.state, _frames_key(frames[inner:], clock))
 
 
-def _stretch(looks: list[Look], clock: LayerClock | None) -> _Stretch | None:
+def _stretch(looks: list[Look], clock: LayerClock | None, *, after_s: float) -> _Stretch | None:
     if not looks:
         return None
     key = _standing_key(looks[-1], clock)
     first = len(looks) - 1
-    while first > 0 and _standing_key(looks[first - 1], clock) == key:
+    while first > 0 and looks[first - 1].at_s >= after_s and _standing_key(looks[first - 1], clock) == key:
         first -= 1
     return _Stretch(looks=looks[first:], position=position_of(looks[-1], clock))
 
 
-def _flat(points: list[MetricPoint], since_s: float) -> bool | None:
-    """Whether KV use and both counters stood still; None where KV use was not read twice."""
-    inside = [point for point in points if point.t_s >= since_s]
-    uses = {use for point in inside if (use := finite(point.kv_cache_usage)) is not None}
-    read = sum(finite(point.kv_cache_usage) is not None for point in inside)
-    tokens = {point.generation_tokens_total for point in inside if point.generation_tokens_total is not None}
-    steps = {point.iterations_total for point in inside if point.iterations_total is not None}
-    if len(uses) > 1 or len(tokens) > 1 or len(steps) > 1:
-        return False
-    return True if read >= 2 else None
+def _last_move_s(points: list[MetricPoint]) -> float | None:
+    """When KV use or a counter was last seen to change; None where it never was."""
+    moved: float | None = None
+    last: tuple[float | None, ...] | None = None
+    for point in points:
+        now: tuple[float | None, ...] = (point.kv_cache_usage, point.generation_tokens_total, point.iterations_total)
+        if last is not None:
+            if any(a is not None and b is not None and a != b for a, b in zip(last, now, strict=True)):
+                moved = point.t_s
+            now = tuple(b if b is not None else a for a, b in zip(last, now, strict=True))
+        last = now
+    return moved
+
+
+def _read_flat(points: list[MetricPoint], *, since_s: float) -> bool:
+    """Whether KV use was read at least twice since then (by when it no longer changed)."""
+    return sum(finite(point.kv_cache_usage) is not None for point in points if point.t_s >= since_s) >= 2
 
 
 def _queued(points: list[MetricPoint]) -> bool:
@@ -108,24 +118,26 @@ def _needed_s(patience: Patience, *, blind: bool, unsure: bool, baseline: Baseli
 
 def find_standstill(scene: Scene, scenario: Scenario, baseline: Baseline | None) -> Standstill | None:
     """The standstill that the latest looks of *every* worker agree on; None where one moved or could not be seen."""
-    stretches = [_stretch(scene.looks[worker.pid], scenario.layer_clock) for worker in scene.workers]
+    token = scene.last_token_s if scene.last_token_s is not None else scene.first_token_s
+    moves = (scene.moment.sent_s, token, _last_move_s(scene.metrics))
+    moved = max(move for move in moves if move is not None)
+    stretches = [_stretch(scene.looks[worker.pid], scenario.layer_clock, after_s=moved) for worker in scene.workers]
     still = [stretch for stretch in stretches if stretch is not None]
     patience = scenario.patience
     if not still or len(still) < len(stretches) or _queued(scene.metrics):
         return None
-    if any(len(stretch.looks) < patience.min_samples for stretch in still):
-        return None
-    since = max(stretch.looks[0].at_s for stretch in still)
+    since = max(moved, *(stretch.looks[0].at_s for stretch in still))
     until = min(stretch.last.at_s for stretch in still)
-    flat = _flat(scene.metrics, since)
-    token = scene.last_token_s if scene.last_token_s is not None else scene.first_token_s
-    if flat is False or (token is not None and token >= since) or scene.moment.now_s - until > patience.stuck_s:
+    if any(stretch.count_since(since) < patience.min_samples for stretch in still):
         return None
+    if scene.moment.now_s - until > patience.stuck_s:
+        return None
+    flat = _read_flat(scene.metrics, since_s=since)
     culprit = _culprit(still)
     unsure = culprit.last.state in ("gpu-wait", "collective-wait", "jit-compile")
-    if until - since < _needed_s(patience, blind=flat is None, unsure=unsure, baseline=baseline):
+    if until - since < _needed_s(patience, blind=not flat, unsure=unsure, baseline=baseline):
         return None
-    return _named(culprit, scene, since=since, until=until, kv=bool(flat))
+    return _named(culprit, scene, since=since, until=until, kv=flat)
 
 
 def _culprit(still: list[_Stretch]) -> _Stretch:
@@ -160,7 +172,7 @@ def _named(culprit: _Stretch, scene: Scene, *, since: float, until: float, kv: b
         pid=look.pid,
         since_s=since,
         until_s=until,
-        samples=len(culprit.looks),
+        samples=culprit.count_since(since),
         words=words,
         sources_kv=kv,
     )
