@@ -29,14 +29,15 @@ class Section:
 def sections(stored: StoredRun) -> tuple[Section, ...]:
     """In reading order; parts with nothing to say are not there."""
     made = (
-        ("Stack of each rank", 0, _stacks(stored)),
-        ("Timeline", 1, _timeline(stored)),
-        ("Ranks", 2, _ranks(stored)),
-        ("Processes", 5, _processes(stored)),
-        ("What sampling cost", 4, _sampling(stored)),
-        ("Server command", 3, _server(stored)),
-        ("Environment", 6, _environment(stored)),
-        ("Notes", 7, _notes(stored)),
+        ("The server's last words", 0, _last_words(stored)),
+        ("Stack of each rank", 1, _stacks(stored)),
+        ("Timeline", 2, _timeline(stored)),
+        ("Ranks", 3, _ranks(stored)),
+        ("Processes", 6, _processes(stored)),
+        ("What sampling cost", 5, _sampling(stored)),
+        ("Server command", 4, _server(stored)),
+        ("Environment", 7, _environment(stored)),
+        ("Notes", 8, _notes(stored)),
     )
     return tuple(Section(rank=rank, title=title, markdown=_folded(title, body)) for title, rank, body in made if body)
 
@@ -51,8 +52,25 @@ def _table(head: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
 
 
 def _function(stored: StoredRun) -> str | None:
+    """The function the verdict names, else the scenario's first that was seen on any stack."""
     verdict = stored.record.verdict
-    return verdict.function if verdict is not None else None
+    if verdict is not None and verdict.function is not None:
+        return verdict.function
+    scenario = scenario_of(stored)
+    named = [signature.function for signature in scenario.signatures] if scenario is not None else []
+    threads = [thread for sample in stored.observation.samples for thread in sample.threads]
+    return next((name for name in named if any(thread.find(name) for thread in threads)), None)
+
+
+def _last_words(stored: StoredRun) -> str:
+    end = stored.observation.server_exit
+    if end is None:
+        return ""
+    how = f"signal {code(end.signal)}" if end.signal else f"exit code {end.exit_code}"
+    who = code(end.process) if end.process else "The server"
+    said = f"{who} ended at {seconds(end.at_s)} by {how}."
+    lines = "\n".join(end.last_log_lines[-40:])
+    return f"{said}\n\n{fence(lines, at_most=8000)}" if lines else said
 
 
 def _stacks(stored: StoredRun) -> str:

@@ -34,7 +34,7 @@ class LiveView:
         plain: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+        self._console = console or Console(stderr=True, highlight=False)
         self._clock = clock
         self._began = clock()
         self._lock = threading.RLock()
@@ -119,16 +119,19 @@ class LiveView:
         """``Text`` is not read as markup, and ``plain`` leaves nothing that steers a terminal."""
         with self._lock:
             self._last_line_s = self._now_s()
-            self._console.print(Text(plain(text, at_most=1000)), highlight=False, soft_wrap=True)
+            self._console.print(
+                Text(plain(text, at_most=1000)), highlight=False, soft_wrap=not self._console.is_terminal
+            )
 
     def _render(self) -> Text:
         with self._lock:
             state, now_s = self._state, self._now_s()
         columns = max(self._console.width - 1, 10)
         rendered = Text(no_wrap=True, overflow="crop")
-        for number, line in enumerate(view_lines(state, now_s=now_s)):
-            rendered.append("\n" if number else "")
-            rendered.append(line.fitted(columns), style=line.style)
+        for line in view_lines(state, now_s=now_s):
+            for text in line.fitted(columns):
+                rendered.append(text + "\n", style=line.style)
+        rendered.rstrip()
         return rendered
 
 

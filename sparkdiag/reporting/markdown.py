@@ -66,6 +66,7 @@ def _head(stored: StoredRun, judged_again: StoredRun | None) -> str:
     prompt = prompt_text(stored)
     if prompt is not None:
         blocks.append(f"**Prompt.** {prose(prompt)}.")
+    blocks += filter(None, [_answer(stored)])
     if judged_again is not None:
         blocks.append(
             "**Judged again by this version, the verdict differs:** "
@@ -133,6 +134,18 @@ def _contains(stored: StoredRun) -> str:
     if not proof.suspect_commit:
         return f"{answer} (the scenario names no suspect commit)"
     return answer
+
+
+def _answer(stored: StoredRun) -> str:
+    """What came back and what should have, once the response has ended by itself."""
+    client = stored.observation.client
+    if client.sent is None or client.end is None or client.end.how == "cancelled":
+        return ""
+    reason = f", {code('finish_reason=' + client.end.finish_reason)}" if client.end.finish_reason else ""
+    error = f", {prose(client.end.error)}" if client.end.error else ""
+    because = f": {prose(client.score_because)}" if client.score_because else ""
+    score = f" **{client.score}**{because}." if client.score else ""
+    return f"**Answer.** {code(client.text)}, expected {code(client.sent.expected)}{reason}{error}.{score}"
 
 
 def _evidence(word: str, items: tuple[EvidenceItem, ...]) -> str:

@@ -1,5 +1,7 @@
 """What the live view shows, as lines of plain text. Pure: no clock, no terminal."""
 
+import textwrap
+
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.verdict import Forecast, RankFinding, Verdict
@@ -10,6 +12,7 @@ from sparkdiag.reporting.stack_view import top_frame
 _LABEL = 10
 _MOST_RANKS = 8
 _BAR_CHARS = 20
+_MOST_LINES = 2
 
 
 class Task(Value):
@@ -51,10 +54,22 @@ class ViewLine(Value):
     text: str
     style: str = ""
 
-    def fitted(self, columns: int) -> str:
-        """The line as plain text of at most ``columns`` characters."""
-        text = f"{self.label:<{_LABEL}}{self.text}" if self.label else self.text
-        return text if len(text) <= columns else text[: max(columns - 1, 0)] + "…"
+    def fitted(self, columns: int) -> tuple[str, ...]:
+        """The line as plain text, at most two lines of at most ``columns`` characters."""
+        columns = max(columns, 1)
+        text = f"{self.label:<{_LABEL}}{self.text}"
+        if len(text) <= columns:
+            return (text,)
+        if columns < 2 * _LABEL:
+            return (_cut(text, columns),)
+        wrapped = textwrap.wrap(text, columns, subsequent_indent=" " * _LABEL, drop_whitespace=True)
+        if len(wrapped) <= _MOST_LINES:
+            return tuple(wrapped)
+        return (*wrapped[: _MOST_LINES - 1], _cut(f"{wrapped[_MOST_LINES - 1]} …", columns))
+
+
+def _cut(text: str, columns: int) -> str:
+    return text if len(text) <= columns else text[: columns - 1] + "…"
 
 
 def view_lines(state: ViewState, *, now_s: float) -> tuple[ViewLine, ...]:
@@ -77,7 +92,7 @@ def one_line(state: ViewState, *, now_s: float) -> str:
         parts.append(state.task.text(now_s))
     observation, verdict = state.observation, state.verdict
     if observation is not None:
-        parts += [part for part in (_kv(observation),) if part]
+        parts += [f"KV {used}"] if (used := _kv(observation)) else []
     if verdict is not None:
         suspect = verdict.ranks[0] if verdict.ranks else None
         if suspect is not None and suspect.top_function:
@@ -148,7 +163,7 @@ def _top(observation: Observation, pid: int) -> str:
 
 def _kv(observation: Observation) -> str:
     used = next((one.kv_cache_usage for one in reversed(observation.metrics) if one.kv_cache_usage is not None), None)
-    return f"KV {used:.1%} used" if used is not None else ""
+    return f"{used:.1%} used" if used is not None else ""
 
 
 def _judged(verdict: Verdict) -> list[ViewLine]:
@@ -163,7 +178,7 @@ def _judged(verdict: Verdict) -> list[ViewLine]:
 
 
 def _forecast(forecast: Forecast) -> str:
-    return f"first token after {seconds(forecast.best_s)} ({forecast.fraction_done:.0%} done)"
+    return f"first token after {seconds(forecast.best_s)}, {forecast.fraction_done:.0%} done"
 
 
 def _so_far(verdict: Verdict) -> str:

@@ -3,14 +3,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from sparkdiag.evidence.processes import ProcessInfo
+from sparkdiag.evidence.client import ClientOutcome, ResponseEnd
+from sparkdiag.evidence.processes import ProcessInfo, ServerExit
 from sparkdiag.evidence.run import DcpProof, RevisionProof
-from sparkdiag.evidence.stacks import Frame, StackSample, ThreadStack
+from sparkdiag.evidence.stacks import Frame, SamplingStats, StackSample, ThreadStack
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.timeline import NoteEvent
 from sparkdiag.evidence.verdict import EvidenceItem
 from sparkdiag.reporting.markdown import MOST_BYTES, render_markdown
-from tests.unit.reporting.sample_runs import CRAWLING, EVERY, SHA, SUSPECT
+from sparkdiag.reporting.safe_text import plain
+from tests.unit.reporting.sample_runs import CRAWLING, EVERY, SENT, SHA, SUSPECT
 
 PAGE = MarkdownIt("gfm-like")
 HOSTILE = [
@@ -66,7 +68,17 @@ def poisoned(text: str) -> StoredRun:
             "environment": {"note": text},
         }
     )
-    observation = CRAWLING.observation.model_copy(update={"samples": (sample,), "processes": (process,)})
+    sent = SENT.model_copy(update={"expected": text, "nonce": text})
+    end = ResponseEnd(t_s=70, how="error", finish_reason=text, error=text)
+    observation = CRAWLING.observation.model_copy(
+        update={
+            "samples": (sample,),
+            "processes": (process,),
+            "client": ClientOutcome(sent=sent, text=text, end=end, score="wrong", score_because=text),
+            "server_exit": ServerExit(at_s=70, signal=text, process=text, last_log_lines=(text,)),
+            "sampling": SamplingStats(taken=1, reason=text, errors={text: 2}),
+        }
+    )
     return CRAWLING.model_copy(
         update={
             "record": record,
@@ -77,8 +89,13 @@ def poisoned(text: str) -> StoredRun:
     )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60, deadline=None)
-@given(st.one_of(st.text(max_size=80), st.lists(st.sampled_from(HOSTILE), min_size=1, max_size=4).map(" ".join)))
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+@given(
+    st.one_of(
+        st.text(max_size=80).filter(lambda text: plain(text).strip()),
+        st.lists(st.sampled_from(HOSTILE), min_size=1, max_size=4).map(" ".join),
+    )
+)
 def test_nothing_from_outside_changes_the_page(text: str) -> None:
     page = render_markdown(poisoned(text))
     assert outline(page) == outline(render_markdown(poisoned("word")))
@@ -145,6 +162,28 @@ def test_the_timeline_is_thinned_and_keeps_its_ends() -> None:
     assert table[0].startswith("| 1.0 s | ")
     assert table[-1].startswith("| 20.0 s | ")
     assert "`head_start 3/4, k_start 3584/6000`" in table[-1]
+
+
+def test_an_answer_is_shown_beside_what_was_expected() -> None:
+    first = render_markdown(EVERY["completed"]).split("<details>")[0]
+    assert "**Answer.** `k3v9`, expected `k3v9`, `finish_reason=stop`. **retrieved**." in first
+    assert "**Answer.**" not in render_markdown(CRAWLING)
+
+
+def test_a_crash_shows_the_last_words_of_the_server() -> None:
+    page = render_markdown(EVERY["crashed"])
+    assert "The server ended at 62.0 s by signal `SIGKILL`.\n\n```text\nkilled\n```" in page
+
+
+def test_a_run_without_a_verdict_still_shows_the_scenarios_function() -> None:
+    record = CRAWLING.record.model_copy(update={"verdict": None})
+    assert page_row(render_markdown(CRAWLING.model_copy(update={"record": record}))) == page_row(
+        render_markdown(CRAWLING)
+    )
+
+
+def page_row(page: str) -> str:
+    return page.split("| since sending")[1].splitlines()[2]
 
 
 def test_a_verdict_of_today_is_shown_beside_the_stored_one() -> None:
