@@ -7,7 +7,16 @@ from sparkdiag.evidence.base import Value
 from sparkdiag.observing.titles import printable
 
 Cause = Literal[
-    "permission", "no-such-process", "not-python", "timeout", "flooded", "unreadable", "no-py-spy", "cancelled", "other"
+    "permission",
+    "no-such-process",
+    "not-python",
+    "torn",
+    "timeout",
+    "flooded",
+    "unreadable",
+    "no-py-spy",
+    "cancelled",
+    "other",
 ]
 
 _PERMISSION = re.compile(r"permission denied|operation not permitted|\(os error (?:1|13)\)", re.IGNORECASE)
@@ -15,6 +24,7 @@ _GONE = re.compile(r"no such process|\(os error 3\)|check that the process is ru
 _NOT_PYTHON = re.compile(
     r"failed to find python version|failed to find a python|python_process_info::get_python_version", re.IGNORECASE
 )
+_TORN = re.compile(r"failed to get stack traces?|\(os error 14\)", re.IGNORECASE)
 _PTRACE_REMEDY = (
     "let py-spy read the server's memory: run sparkdiag as the server's user with CAP_SYS_PTRACE (root, or "
     "`docker run --cap-add SYS_PTRACE`), or set `sysctl kernel.yama.ptrace_scope=0`"
@@ -57,12 +67,17 @@ def classify_stderr(stderr: str, *, pid: int, exit_code: int | None) -> Sampling
             line=f"process {pid} runs no Python that py-spy knows",
             remedy="check the process id; for a Python newer than py-spy, `pip install -U py-spy`",
         )
+    if _TORN.search(stderr):
+        return SamplingFault(
+            cause="torn",
+            line=f"process {pid} changed while it was read without being stopped",
+            remedy="nothing to do: a few per cent of the looks at a busy process fail so",
+        )
     said = first_line(stderr)
     ended = f"exit code {exit_code}" if exit_code is not None else "no exit code"
     return SamplingFault(
         cause="other",
-        line=f"py-spy failed on process {pid} ({ended}): {said}" if said else f"py-spy failed on {pid} ({ended})",
-        remedy="one or two of these are harmless: the process changed while it was read without being stopped",
+        line=f"py-spy failed on process {pid} ({ended})" + (f": {said}" if said else ""),
     )
 
 

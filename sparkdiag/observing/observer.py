@@ -205,7 +205,8 @@ class Observer:
         fault = dump.fault
         if fault is not None and fault.cause == "cancelled":
             return
-        self._pace.paid(key, dump.cpu_s, failed=fault is not None)
+        # A torn read is the busy process's nature, and it is the busy one that must be seen: no backing off.
+        self._pace.paid(key, dump.cpu_s, failed=fault is not None and fault.cause != "torn")
         if fault is None:
             self._permitted = True
         elif fault.cause in ("permission", "no-py-spy") and self._permitted is not True:

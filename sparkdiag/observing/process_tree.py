@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 import psutil
 
 from sparkdiag.evidence.processes import ProcessInfo
-from sparkdiag.observing.titles import classify, is_sparkdiag, shown_title
+from sparkdiag.observing.titles import classify, is_sparkdiag, printable, shown_title
 
 MOST_PROCESSES = 1000
 
@@ -122,13 +122,16 @@ def _describe(process: psutil.Process) -> ProcessInfo | None:
         role=role,
         ranks=ranks,
         title=shown_title(cmdline),
-        python=_interpreter(process),
+        python=_interpreter(process, cmdline),
     )
 
 
-def _interpreter(process: psutil.Process) -> str | None:
+def _interpreter(process: psutil.Process, cmdline: list[str]) -> str | None:
+    """The environment's own ``bin/python`` where the command line still shows it, else the program it links to."""
+    if cmdline and cmdline[0].startswith("/") and PurePosixPath(cmdline[0]).name.startswith("python"):
+        return printable(cmdline[0], limit=400)
     try:
         executable = process.exe()
     except psutil.Error:
         return None
-    return executable if PurePosixPath(executable).name.startswith("python") else None
+    return printable(executable, limit=400) if PurePosixPath(executable).name.startswith("python") else None
