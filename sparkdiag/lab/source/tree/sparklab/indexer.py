@@ -16,14 +16,8 @@ from dataclasses import dataclass
 import torch
 
 from sparklab.shard import Shard
+from sparklab.sizes import CODE_BITS, CONTEXT_LENGTHS, HEAD_DIM, HEAD_WEIGHTS, NUM_HEADS
 
-CONTEXT_LENGTHS = (4, 8, 16, 32)
-CODE_BITS = (8, 12, 13, 14)
-HEAD_WEIGHTS = (8.0, 4.0, 2.0, 1.0)
-NUM_HEADS = len(CONTEXT_LENGTHS)
-HEAD_DIM = sum(CODE_BITS) + 1
-"""The last dimension is constant: it carries the threshold. A multiple of 8, as the kernels want."""
-TOPK_TOKENS = 8
 FP8_MAX = 448.0
 
 
@@ -159,39 +153,40 @@ def quantize_fp8(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return (values / scales.unsqueeze(-1)).to(torch.float8_e4m3fn), scales
 
 
+def context_hashes(contexts: torch.Tensor, num_layers: int) -> torch.Tensor:
+    """[layers, heads, tokens]: a hash of the last ``CONTEXT_LENGTHS[head]`` tokens, seeded by the layer."""
+    seeds = torch.arange(num_layers, dtype=torch.int64).unsqueeze(1) + 0x51ED270B
+    hashed = seeds.expand(num_layers, len(contexts)).contiguous()
+    found = []
+    for length, column in enumerate((contexts + 2).unbind(1), start=1):
+        hashed = (hashed ^ column) * 0x5851F42D4C957F2D
+        hashed = hashed ^ (hashed >> 31)
+        if length in CONTEXT_LENGTHS:
+            found.append(hashed)
+    return torch.stack(found, dim=1)
+
+
 class Indexer:
-    """One layer's indexer. ``layer`` seeds its hashes, so that layers do not share a collision."""
+    """One layer's indexer: keys and queries from the hashes of that layer."""
 
     def __init__(self, layer: int) -> None:
-        self.layer = layer
         self.k_cache_prefix = f"model.layers.{layer}.self_attn.indexer.k_cache"
 
-    def codes(self, contexts: torch.Tensor) -> list[torch.Tensor]:
-        """A code of +1 and -1 for each head: [tokens, CODE_BITS[h]]."""
-        return [
-            self._code(contexts[:, :length], bits) for length, bits in zip(CONTEXT_LENGTHS, CODE_BITS, strict=True)
-        ]
+    def keys_and_queries(self, hashes: torch.Tensor) -> tuple[tuple, tuple]:
+        """FP8 keys [tokens, HEAD_DIM] with scales, and FP8 queries [tokens, heads, HEAD_DIM] with the heads' weights.
 
-    def _code(self, context: torch.Tensor, bits: int) -> torch.Tensor:
-        hashed = torch.full((len(context),), 0x51ED270B + self.layer, dtype=torch.int64)
-        for column in context.unbind(1):
-            hashed = (hashed ^ (column + 2)) * 0x5851F42D4C957F2D
-            hashed = hashed ^ (hashed >> 31)
-        return (hashed.unsqueeze(1) >> torch.arange(7, 7 + bits) & 1).float() * 2 - 1
-
-    def keys(self, contexts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """FP8 keys [tokens, HEAD_DIM] and their scales [tokens]."""
-        constant = torch.ones((len(contexts), 1))
-        return quantize_fp8(torch.cat([*self.codes(contexts), constant], dim=1))
-
-    def queries(self, contexts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """FP8 queries [tokens, heads, HEAD_DIM] and the heads' weights [tokens, heads], the scale folded in."""
-        values = torch.zeros((len(contexts), NUM_HEADS, HEAD_DIM))
+        ``hashes`` is [heads, tokens]. A head's code is +1 and -1 by the bits of its hash; the query's threshold lets
+        only full agreement through the relu. The query's scale is folded into the weights.
+        """
+        tokens = hashes.shape[1]
+        keys = torch.ones((tokens, HEAD_DIM), dtype=torch.float32)
+        queries = torch.zeros((tokens, NUM_HEADS, HEAD_DIM), dtype=torch.float32)
         first = 0
-        for head, code in enumerate(self.codes(contexts)):
-            bits = CODE_BITS[head]
-            values[:, head, first : first + bits] = code
-            values[:, head, -1] = 2 - bits
+        for head, bits in enumerate(CODE_BITS):
+            code = (hashes[head].unsqueeze(1) >> torch.arange(7, 7 + bits) & 1).float() * 2 - 1
+            keys[:, first : first + bits] = code
+            queries[:, head, first : first + bits] = code
+            queries[:, head, -1] = 2 - bits
             first += bits
-        quantized, scales = quantize_fp8(values)
-        return quantized, scales * torch.tensor(HEAD_WEIGHTS)
+        q_values, q_scales = quantize_fp8(queries)
+        return quantize_fp8(keys), (q_values, q_scales * torch.tensor(HEAD_WEIGHTS, dtype=torch.float32))

@@ -5,8 +5,9 @@ Only tensors: the model runs it on vLLM's block tables, the tests and :mod:`spar
 
 import torch
 
-from sparklab.indexer import CONTEXT_LENGTHS, TOPK_TOKENS, Indexer, KeyCache, Step, TokenCache, build_metadata
+from sparklab.indexer import Indexer, KeyCache, Step, TokenCache, build_metadata, context_hashes
 from sparklab.shard import Shard
+from sparklab.sizes import CONTEXT_LENGTHS, TOPK_TOKENS
 from sparklab.sparse_attn_indexer import sparse_attn_indexer
 
 
@@ -32,15 +33,16 @@ class RetrievalStep:
     def __init__(self, retrieval: Retrieval, step: Step) -> None:
         self.retrieval = retrieval
         self.step = step
-        self.contexts = retrieval.tokens.contexts(step, max(CONTEXT_LENGTHS))
+        contexts = retrieval.tokens.contexts(step, max(CONTEXT_LENGTHS))
+        self.hashes = context_hashes(contexts, len(retrieval.indexers))
         self.metadata = build_metadata(step, retrieval.shard)
 
     def layer(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
         """(score, token) of this layer for each token of the step; the token is -1 where there is no past."""
         retrieval = self.retrieval
         indexer, k_cache = retrieval.indexers[index], retrieval.key_caches[index]
-        k_cache.write(self.step.slot_mapping, *indexer.keys(self.contexts))
-        q, weights = indexer.queries(self.contexts)
+        (keys, key_scales), (q, weights) = indexer.keys_and_queries(self.hashes[index])
+        k_cache.write(self.step.slot_mapping, keys, key_scales)
         scores, positions = sparse_attn_indexer(
             indexer.k_cache_prefix,
             q,

@@ -16,7 +16,7 @@ regime (one head, one key a pass), so that the pass count alone makes the stall.
 def _fp8_mqa_logits_head_chunk_size(seq_len, num_heads, seq_len_kv):
     """Heads a pass may take: what the budget holds of ``[seq_len, seq_len_kv]`` fp32 scores, at most 8, at least 1."""
     per_head = max(1, seq_len * seq_len_kv * 4)
-    return max(1, min(SCORE_BUDGET_BYTES // per_head, min(8, num_heads)))
+    return max(1, min(SCORE_BUDGET_BYTES // per_head, 8, num_heads))
 
 
 def _fp8_mqa_logits_k_chunk_size(seq_len, head_chunk_size, seq_len_kv):

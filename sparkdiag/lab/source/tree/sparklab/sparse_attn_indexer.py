@@ -4,7 +4,7 @@ import torch
 
 from sparklab.deep_gemm import fp8_fp4_mqa_logits, fp8_fp4_mqa_topk_indices, fp8_fp4_paged_mqa_logits
 from sparklab.shard import Shard
-from sparklab.sm12x_mqa import top_k_per_row
+from sparklab.topk import top_k_per_row
 
 
 def sparse_attn_indexer(k_cache_prefix, q, weights, k_cache, metadata, topk_tokens, shard: Shard, all_gather):
@@ -45,10 +45,10 @@ def sparse_attn_indexer(k_cache_prefix, q, weights, k_cache, metadata, topk_toke
             logits = fp8_fp4_paged_mqa_logits((q[chunk.rows], None), kv, weights[chunk.rows], ks, ke)
             top_k_per_row(logits, ks, ke, scores, indices)
             topk_scores[chunk.rows], topk_indices[chunk.rows] = scores, indices
-    return merge_topk(topk_scores, topk_indices, shard, dcp_rank, all_gather)
+    return merge_topk(topk_scores, topk_indices, shard, all_gather)
 
 
-def merge_topk(topk_scores, topk_indices, shard: Shard, dcp_rank, all_gather):
+def merge_topk(topk_scores, topk_indices, shard: Shard, all_gather):
     """Local key indices to positions, then the best ``topk`` of all ranks: by score, then by latest position."""
     positions = torch.where(topk_indices < 0, -1, shard.global_position(topk_indices))
     if shard.world_size <= 1:
