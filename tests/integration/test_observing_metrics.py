@@ -88,7 +88,9 @@ def test_an_endless_drip_is_left(serve: Serve) -> None:
             handler.wfile.write(b"# more\n")
             time.sleep(0.1)
 
+    began_s = time.monotonic()
     point, _capacity = read(serve(drip), timeout_s=0.5)
+    assert time.monotonic() - began_s < 30, "the drip would go on for a minute"
     assert point.error is not None
     assert "longer than 0.5 s" in point.error
 
