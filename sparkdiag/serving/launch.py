@@ -141,6 +141,7 @@ class LaunchedServer:
             self._gone.wait(START_TIMEOUT_S)
         if not self.root_pid:
             self._close()
+            private_folder.remove(self._private_dir)
             raise ServerError(
                 f"the server could not be started: {self._failure or 'its guardian did not answer'}",
                 remedy="sparkdiag env list",

@@ -15,8 +15,13 @@ def make_private_folder() -> Path:
     if len(base) + len("/sparkdiag-12345678") > LONGEST_SOCKET_FOLDER:
         base = "/tmp"  # noqa: S108 - mkdtemp's folder is private; TMPDIR's path is too long for sockets
     folder = Path(tempfile.mkdtemp(prefix="sparkdiag-", dir=base))
-    (folder / MARKER).touch()
+    mark(folder)
     return folder
+
+
+def mark(folder: Path) -> None:
+    """Let the guardian remove ``folder`` whole with the tree: so it goes even when sparkdiag is killed."""
+    (folder / MARKER).touch()
 
 
 def remove(folder: Path) -> None:

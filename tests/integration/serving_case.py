@@ -45,7 +45,7 @@ class Case:
             title="fake",
             server=ServerSettings(tp=2, dcp=dcp, chunk_tokens=512),
             prompt=PromptSettings(tokens=100),
-            signature=(Signature(function="_fp8_mqa_logits_torch", kind="torch-fallback"),),
+            signatures=(Signature(function="_fp8_mqa_logits_torch", kind="torch-fallback"),),
             watch=(WatchedFunction(function="sparse_attn_indexer", modules=("vllm.utils.deep_gemm",)),),
         )
         return server_command(

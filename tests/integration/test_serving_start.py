@@ -1,16 +1,20 @@
 """Starting: ready, not ready, failed; and what the log says about it."""
 
+import contextlib
 import os
 import socket
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import httpx
 import pytest
 
 from sparkdiag.errors import ServerError
 from sparkdiag.serving.command import ServerCommand
 from sparkdiag.serving.identity import read_identity
 from sparkdiag.serving.launch import launch
+from sparkdiag.serving.private_folder import make_private_folder
 from sparkdiag.serving.readiness import free_port
 from tests.integration.serving_case import Case, alive, until
 
@@ -44,6 +48,21 @@ def test_a_crash_while_loading_gives_the_log_lines_and_leaves_nothing(tmp_path: 
     assert not case.private_dir.exists()
 
 
+def test_a_crash_during_a_request_is_noticed_and_leaves_nothing(tmp_path: Path) -> None:
+    said: list[str] = []
+    case = Case(tmp_path, "crash-in-request")
+    progress = SimpleNamespace(say=said.append)
+    with launch(case.command(), log_path=case.log_path, private_dir=case.private_dir, progress=progress) as server:
+        server.wait_ready(30)
+        with contextlib.suppress(httpx.HTTPError):
+            httpx.post(f"{server.base_url}/v1/completions", json={"prompt": "x" * 100}, timeout=30, trust_env=False)
+        ended = until(server.poll)
+        assert ended.exit_code == 1
+        assert any("a worker is gone" in line for line in ended.last_log_lines)
+        assert server.wait_gone(10)
+    assert "scheduling group" in said[0]
+
+
 @pytest.mark.parametrize(("mode", "words"), [("oom", "out of memory"), ("no-dcp-backend", "attention backend")])
 def test_a_known_cause_is_named(tmp_path: Path, mode: str, words: str) -> None:
     with Case(tmp_path, mode).launch() as server, pytest.raises(ServerError, match=words):
@@ -71,8 +90,10 @@ def test_a_port_that_somebody_else_holds_is_named_and_their_health_is_not_believ
 
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     command = ServerCommand(argv=("/no/such/python", "-m", "x"), env={}, port=free_port())
+    private_dir = make_private_folder()
     with pytest.raises(ServerError, match="No such file"):
-        launch(command, log_path=tmp_path / "log", private_dir=tmp_path)
+        launch(command, log_path=tmp_path / "log", private_dir=private_dir)
+    assert not private_dir.exists()
 
 
 def test_the_log_is_redacted_before_it_is_written_or_shown(tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ def tree_of(case: Case, server: LaunchedServer) -> set[int]:
 
 def assert_gone(case: Case, tree: set[int]) -> None:
     until(lambda: not any(map(alive, tree)), limit_s=5)
-    for _, path in case.events("worker shm"):
-        until(lambda path=path: not Path(path).exists(), limit_s=5)
+    segments = [Path(path) for _, path in case.events("worker shm")]
+    until(lambda: not any(segment.exists() for segment in segments), limit_s=5)
     until(lambda: not case.private_dir.exists(), limit_s=5)
 
 

@@ -30,7 +30,13 @@ def _suspect_loop(entered: threading.Event, leave: threading.Event) -> None:
     prompt, scores = "a secret prompt", [1.0, 2.0]
     entered.set()
     leave.wait(10)
-    assert (head_start, clean_logits, k_cache_prefix, prompt, scores) != ()
+    assert (head_start, clean_logits, k_cache_prefix, prompt, scores) == (
+        3,
+        False,
+        "model.layers.1",
+        "a secret prompt",
+        [1.0, 2.0],
+    )
 
 
 def sample_in_loop(probe: Any, folder: Path, **settings: Any) -> dict[str, Any]:
@@ -162,7 +168,7 @@ def test_the_environment_names_what_the_scenario_watches(tmp_path: Path) -> None
         title="t",
         server=ServerSettings(),
         prompt=PromptSettings(tokens=100),
-        signature=(Signature(function="slow", kind="torch-fallback"),),
+        signatures=(Signature(function="slow", kind="torch-fallback"),),
         layer_clock=LayerClock(function="indexer", variable="prefix"),
         watch=(WatchedFunction(function="dispatch", modules=("b", "a")), WatchedFunction(function="f", modules=("a",))),
     )

@@ -19,13 +19,18 @@ def scenario(**server: Any) -> Scenario:
         title="t",
         server=ServerSettings(**settings),
         prompt=PromptSettings(tokens=100),
-        signature=(Signature(function="slow", kind="torch-fallback"),),
+        signatures=(Signature(function="slow", kind="torch-fallback"),),
         watch=(WatchedFunction(function="dispatch", modules=("new.module", "old.module")),),
     )
 
 
 def environment(**fields: Any) -> Any:
-    whole = {"serve_prefix": ("py", "-m", "api"), "pythonpath": ("/lab",), "env": {}, "model_path": None}
+    whole: dict[str, Any] = {
+        "serve_prefix": ("py", "-m", "api"),
+        "pythonpath": ("/lab",),
+        "env": {},
+        "model_path": None,
+    }
     return SimpleNamespace(**{**whole, **fields})
 
 
