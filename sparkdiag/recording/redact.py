@@ -9,13 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 REDACTED = "[redacted]"
+_MOST_PASSES = 4
+"""Removing one secret can lay bare the next; after this many passes it is as good as it gets."""
 NOT_RECORDED = "[not recorded]"
 
 _CONFIDENTIAL = (
     r"(?:[A-Za-z0-9]+[_-])*(?:api[_-]?keys?|hf[_-]?token|(?:access|auth|api|refresh|id|session|bearer|hub)[_-]?token"
     r"|secret(?:[_-]?(?:access[_-]?)?key)?|passwords?|passwd|private[_-]?key|credentials?)"
 )
-_ENV_NAME = r"[A-Z0-9_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY)[A-Z0-9_]*(?<!TOKENS)"
+_ENV_NAME = r"[A-Z0-9_]{0,40}(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY)[A-Z0-9_]{0,40}(?<!TOKENS)"
 _QUOTED = r"\"[^\"\n]*\"|'[^'\n]*'"
 _ITEMS = r"\[[^\]\n]*\]?|\([^)\n]*\)?"
 
@@ -36,8 +38,9 @@ _SHAPES = re.compile(
     r"|(?:AKIA|ASIA)[0-9A-Z]{16}"
     r"|AIza[A-Za-z0-9_-]{30,}"
     r"|eyJ[A-Za-z0-9_-]{6,4000}\.[A-Za-z0-9_-]{6,4000}(?:\.[A-Za-z0-9_-]*)?"
-    r")"
+    r")[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*"
 )
+"""With whatever hangs on to the token: a second one glued to it goes too."""
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 _HEADER = re.compile(
     r"(?P<name>\b(?:proxy-)?authorization|\bx-api-key|\b(?:set-)?cookie)(?P<sep>[\"']?\s*[:=,]\s*)"
@@ -104,7 +107,15 @@ def _unless_harmless(match: re.Match[str]) -> str:
 
 
 def redact_text(text: str) -> str:
-    """``text`` without secrets of known shape or after known names. Idempotent; never longer work than linear-ish."""
+    """``text`` without secrets of known shape or after known names. What is redacted already stays as it is."""
+    for _ in range(_MOST_PASSES):
+        before, text = text, _one_pass(text)
+        if text == before:
+            break
+    return text
+
+
+def _one_pass(text: str) -> str:
     text = _PRIVATE_KEY.sub(REDACTED, text)
     text = _SHAPES.sub(REDACTED, text)
     text = _USERINFO.sub(lambda match: f"{match['scheme']}{REDACTED}@", text)

@@ -179,7 +179,23 @@ def test_argv_keeps_its_length(argv: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["a_", "a-", "eyJaaaaaa.", "--token ", "://", "?key=", "A", "'", "Authorization:", "sk-"]
+    "piece",
+    [
+        "a_",
+        "a-",
+        "eyJaaaaaa.",
+        "--token ",
+        "://",
+        "?key=",
+        "A",
+        "'",
+        "Authorization:",
+        "sk-",
+        "TOKEN",
+        "api_key_",
+        "api_key=[",
+        "x://a",
+    ],
 )
 def test_a_long_hostile_line_does_not_take_long(piece: str) -> None:
     assert isinstance(redact_text(piece * (40_000 // len(piece))), str)
