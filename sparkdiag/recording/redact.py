@@ -17,7 +17,7 @@ _CONFIDENTIAL = (
     r"(?:[A-Za-z0-9]+[_-])*(?:api[_-]?keys?|hf[_-]?token|(?:access|auth|api|refresh|id|session|bearer|hub)[_-]?token"
     r"|secret(?:[_-]?(?:access[_-]?)?key)?|passwords?|passwd|private[_-]?key|credentials?)"
 )
-_ENV_NAME = r"[A-Z0-9_]{0,40}(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY)[A-Z0-9_]{0,40}(?<!TOKENS)"
+_ENV_NAME = r"[A-Z0-9_]{0,40}(?:TOKEN(?!IZ)|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY)[A-Z0-9_]{0,40}(?<!TOKENS)"
 _QUOTED = r"\"[^\"\n]*\"|'[^'\n]*'"
 _ITEMS = r"\[[^\]\n]*\]?|\([^)\n]*\)?"
 
