@@ -49,7 +49,7 @@ def scenario_for(model: PrefillModel) -> Scenario:
         title="Simulated prefill",
         server=ServerSettings(dcp=model.dcp, tp=model.dcp, chunk_tokens=model.chunk_tokens),
         prompt=PromptSettings(tokens=model.tokens),
-        signature=(SIGNATURE,),
+        signatures=(SIGNATURE,),
         layer_clock=LayerClock(function="sparse_attn_indexer", variable="k_cache_prefix"),
         work=Work(layers=model.layers),
         patience=Patience(stuck_s=60, settle_s=5, min_samples=5),

@@ -165,11 +165,14 @@ def _why_no_proof(pace: Pace, limit: Limit) -> str:
     if not pace.forecasts:
         return "too few points for a forecast"
     first = pace.forecasts[0]
-    return (
-        f"slow: forecast {first.best_s:.1f} s ({first.low_s:.1f} to {first.high_s:.1f} s) to the first token, "
+    text = (
+        f"forecast {first.best_s:.1f} s ({first.low_s:.1f} to {first.high_s:.1f} s) to the first token, "
         f"{first.best_s / limit.healthy_s:.1f} times the healthy {limit.healthy_s:.1f} s; "
         f"a stall begins at {limit.factor:g} times"
     )
+    if first.best_s > limit.seconds:
+        return f"not certain yet: {text}, and the lower bound is not safely beyond that"
+    return f"slow: {text}"
 
 
 def _past_the_limit(

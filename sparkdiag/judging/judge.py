@@ -45,6 +45,8 @@ def judge(observation: Observation, scenario: Scenario, baseline: Baseline | Non
     request still in flight, ``stuck`` is looked for first, then ``crawling`` against the baseline (the healthy time to
     first token, from outside the path under suspicion). Never raises.
     """
+    if baseline is not None and finite(baseline.seconds) is None:
+        baseline = None  # no number: it could neither be compared with nor written down
     limit = limit_of(scenario, baseline)
     scene = scene_of(observation, scenario)
     ended = how_it_ended(observation)

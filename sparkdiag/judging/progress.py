@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sparkdiag.evidence.stacks import Frame, LocalValue
 from sparkdiag.judging.numbers import count
-from sparkdiag.judging.signature import Look
+from sparkdiag.judging.signature import Look, Sighting
 from sparkdiag.scenario.model import LayerClock, LoopVariable, Scenario, Signature
 
 _LAYER = re.compile(r"(?:^|\.)layers?\.(\d{1,6})(?:\.|$)")
@@ -29,7 +29,19 @@ class CallPosition:
     layer: int | None
     rows: int | None
     keys: int | None
-    words: str
+    sighting: Sighting
+
+    @property
+    def words(self) -> str:
+        """For people: ``layer 1, head_start 2/8, k_start 512/6000, 6000 keys``."""
+        signature, values = self.sighting.signature, self.sighting.frame.locals
+        parts = [f"layer {self.layer}"] if self.layer is not None else []
+        for loop in signature.loop:
+            if count(values.get(loop.index)) is not None and count(values.get(loop.stop)) is not None:
+                parts.append(f"{loop.index} {values[loop.index]}/{values[loop.stop]}")
+        if self.keys is not None:
+            parts.append(f"{self.keys} keys")
+        return ", ".join(parts)
 
     @property
     def fraction(self) -> float:
@@ -95,18 +107,17 @@ def position_of(look: Look, clock: LayerClock | None) -> CallPosition | None:
     if look.sighting is None:
         return None
     signature, frame = look.sighting.signature, look.sighting.frame
-    passed, total, words = 0, 1, []
+    passed, total = 0, 1
     for loop in signature.loop:
         passes = _passes(loop, frame)
         if passes is None:
             # Unset while the call sets up, and the inner one before the outer's first pass: counted as not begun.
             break
         passed, total = passed * passes[1] + passes[0], total * passes[1]
-        words.append(f"{loop.index} {frame.locals.get(loop.index)}/{frame.locals.get(loop.stop)}")
     layer = _layer(look, clock)
     keys = count(frame.locals.get(signature.keys)) if signature.keys else None
     rows = count(frame.locals.get(signature.rows)) if signature.rows else None
-    identity = tuple(str(frame.locals.get(name)) for name in signature.call_identity)
+    identity = tuple([frame.locals.get(name) for name in signature.call_identity])
     thread = look.sighting.thread
     call = (look.pid, thread.os_thread_id or thread.thread_id, look.sighting.depth, identity, layer, rows, keys)
     return CallPosition(
@@ -118,15 +129,8 @@ def position_of(look: Look, clock: LayerClock | None) -> CallPosition | None:
         layer=layer,
         rows=rows,
         keys=keys,
-        words=_words(layer=layer, loops=words, keys=keys),
+        sighting=look.sighting,
     )
-
-
-def _words(*, layer: int | None, loops: list[str], keys: int | None) -> str:
-    parts = ([f"layer {layer}"] if layer is not None else []) + loops
-    if keys is not None:
-        parts.append(f"{keys} keys")
-    return ", ".join(parts)
 
 
 def advanced(positions: list[CallPosition]) -> bool:

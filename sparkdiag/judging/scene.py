@@ -25,6 +25,8 @@ class Scene:
     workers: tuple[ProcessInfo, ...]
     looks: dict[int, list[Look]]
     """By worker pid; every worker has an entry."""
+    prefill_looks: dict[int, list[Look]]
+    """Those from before the first token."""
     unusable: int
     """Samples of workers that failed or came late, since sending."""
     positions: list[CallPosition]
@@ -32,12 +34,6 @@ class Scene:
     kv_readings: list[KvReading]
     kv_before: float
     dcp: int
-
-    @property
-    def prefill_looks(self) -> dict[int, list[Look]]:
-        """Looks from before the first token."""
-        end = self.first_token_s
-        return {pid: [look for look in looks if end is None or look.at_s <= end] for pid, looks in self.looks.items()}
 
 
 def _signatures_for(process: ProcessInfo, scenario: Scenario) -> tuple[Signature, ...]:
@@ -82,6 +78,7 @@ def scene_of(observation: Observation, scenario: Scenario) -> Scene | None:
         last_token_s=finite(client.last_token_s),
         workers=workers,
         looks=looks,
+        prefill_looks=_before(looks, finite(client.first_token_s)),
         unusable=unusable,
         positions=positions,
         metrics=metrics,
@@ -105,6 +102,12 @@ def _looks(observation: Observation, scenario: Scenario, moment: Moment) -> tupl
     for looks_of in looks.values():
         looks_of.sort(key=lambda look: look.at_s)
     return looks, unusable
+
+
+def _before(looks: dict[int, list[Look]], end_s: float | None) -> dict[int, list[Look]]:
+    if end_s is None:
+        return looks
+    return {pid: [look for look in looks_of if look.at_s <= end_s] for pid, looks_of in looks.items()}
 
 
 def _level_before(observation: Observation, moment: Moment) -> float:

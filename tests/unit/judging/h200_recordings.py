@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from sparkdiag.evidence.client import ClientOutcome, PromptSent, ResponseEnd
 from sparkdiag.evidence.observation import Observation
@@ -45,7 +46,7 @@ def _kept(name: str, value: LocalValue) -> bool:
 
 def threads_of_text(name: str) -> tuple[ThreadStack, ...]:
     """A text dump (with or without --locals)."""
-    threads: list[dict[str, object]] = []
+    threads: list[dict[str, Any]] = []
     for line in (FOLDER / name).read_text().splitlines():
         if found := _THREAD.match(line):
             state = found[2]
@@ -53,11 +54,9 @@ def threads_of_text(name: str) -> tuple[ThreadStack, ...]:
             threads[-1]["frames"] = []
         elif threads and (found := _FRAME.match(line)):
             frames = threads[-1]["frames"]
-            assert isinstance(frames, list)
             frames.append({"function": found[1], "filename": found[2], "line": int(found[3]), "locals": {}})
         elif threads and (found := _LOCAL.match(line)):
             frames = threads[-1]["frames"]
-            assert isinstance(frames, list)
             if frames and _kept(found[1], value := _local(found[2])):
                 frames[-1]["locals"][found[1]] = value
     return tuple(ThreadStack.model_validate(thread) for thread in threads)
@@ -89,7 +88,7 @@ def threads_of_json(name: str) -> tuple[ThreadStack, ...]:
     )
 
 
-def rows(name: str) -> list[dict[str, object]]:
+def rows(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (FOLDER / name).read_text().splitlines()]
 
 
@@ -97,10 +96,9 @@ def metric_points(name: str) -> tuple[MetricPoint, ...]:
     points = []
     for row in rows(name):
         metrics = row["m"]
-        assert isinstance(metrics, dict)
         points.append(
             MetricPoint(
-                t_s=START_S + float(str(row["t"])),
+                t_s=START_S + row["t"],
                 kv_cache_usage=metrics["kv_cache_usage_perc"],
                 prompt_tokens_total=metrics["prompt_tokens_total"],
                 generation_tokens_total=metrics["generation_tokens_total"],
@@ -145,7 +143,7 @@ def scenario(*, tokens: int, dcp: int, min_samples: int = 5, settle_s: float = 1
         title="H200 recordings",
         server=ServerSettings(dcp=dcp, tp=2, chunk_tokens=8192),
         prompt=PromptSettings(tokens=tokens),
-        signature=(
+        signatures=(
             Signature(
                 function=LOOP_FUNCTION,
                 kind="torch-fallback",
