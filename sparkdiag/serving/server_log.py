@@ -23,12 +23,17 @@ def clean_line(text: str) -> str:
 
 
 _PHASES = (
-    ("starting workers", r"init_distributed|world_size=|rank \d+ in world|NCCL|Using .*distributed"),
-    ("loading weights", r"[Ll]oading (?:safetensors|pt|weights|model)|Starting to load model|Loading weights took"),
-    ("compiling", r"torch\.compile|[Cc]ompiling|[Dd]ynamo|Triton.*autotun|DeepGEMM.*warmup"),
-    ("sizing the KV cache", r"KV cache|kv_cache|[Mm]emory profiling|num_gpu_blocks|num_cpu_blocks"),
-    ("capturing CUDA graphs", r"[Cc]aptur\w+ (?:CUDA|cuda)?\s*graph|Graph capturing"),
-    ("opening the API", r"Available routes|Started server process|Waiting for application startup|Starting vLLM API"),
+    ("reading the model's configuration", r"non-default args|Resolved architecture|Using max model len"),
+    ("starting the engine", r"Initializing a V1 LLM engine"),
+    ("starting workers", r"multiproc_executor\.py|ompmultiprocessing\.py|parallel_state\.py|world_size=\d"),
+    (
+        "loading weights",
+        r"[Ll]oading (?:safetensors|pt|weights|model)|Starting to load model|(?:[Mm]odel|weights) took",
+    ),
+    ("compiling", r"torch\.compile takes|[Cc]ompiling a graph|Dynamo bytecode|DeepGEMM.*warmup|Directly load AOT"),
+    ("sizing the KV cache", r"KV cache (?:size|layout|memory)|for KV cache|[Mm]emory profiling|num_gpu_blocks"),
+    ("capturing CUDA graphs", r"[Cc]apturing \S*\s*(?:CUDA|cuda)\s*graph|Graph capturing"),
+    ("opening the API", r"Supported tasks|Started server process|Waiting for application startup|Starting vLLM"),
 )
 _PATTERNS = tuple((phase, re.compile(pattern)) for phase, pattern in _PHASES)
 

@@ -16,6 +16,17 @@ from sparkdiag.serving.server_log import LONGEST_LINE, LineSplitter, cause_of, c
         ("INFO [gpu_model_runner.py:1] Graph capturing finished in 3 secs", "capturing CUDA graphs"),
         ("INFO [backends.py:1] torch.compile takes 20 s in total", "compiling"),
         ("INFO:     Waiting for application startup.", "opening the API"),
+        (
+            "(APIServer pid=1) INFO 11-30 04:02:14 [model.py:1] Using max model len 24576",
+            "reading the model's configuration",
+        ),
+        ("(Worker pid=1) INFO [parallel_state.py:1906] world_size=2 rank=1 local_rank=1", "starting workers"),
+        (
+            "(EngineCore pid=1) INFO [core.py:133] Initializing a V1 LLM engine (v0.32.0) with config",
+            "starting the engine",
+        ),
+        ("(Worker_TP0_DCP0 pid=1) INFO [base_loader.py:82] Initializing model took 9.4 seconds", "loading weights"),
+        ("WARNING [vllm.py:1703] Enforce eager set, disabling torch.compile, CUDAGraphs, and JIT", None),
         ("INFO: nothing known", None),
     ],
 )
