@@ -17,6 +17,8 @@ class RunInProgress:
         self.record = record
         self.view = view
         self.clock = clock
+        self.launched_s = 0.0
+        """When the server was started, on the run clock."""
         folder.write_record(record)
 
     def phase(self, name: Phase, detail: str = "") -> None:

@@ -27,6 +27,7 @@ from sparkdiag.reproducing.trial import prompt_and_judge
 from sparkdiag.serving.command import server_command
 from sparkdiag.serving.launch import LaunchedServer, launch
 from sparkdiag.serving.machine_lock import machine_lock
+from sparkdiag.serving.private_folder import make_private_folder, remove
 from sparkdiag.serving.readiness import free_port
 
 STOP_GRACE_S = 10.0
@@ -155,39 +156,60 @@ def _kept_whatever_happens(run: RunInProgress) -> Iterator[None]:
 def _serve_and_watch(
     run: RunInProgress, request: ReproRequest, *, environment: Environment, baseline: Baseline | None
 ) -> None:
-    scenario = request.scenario
-    probe_dir = run.folder.private_dir / "probe" if request.probe else None
+    private_dir = make_private_folder()
+    try:
+        server = _launch(run, request, environment=environment, private_dir=private_dir)
+        try:
+            server.wait_ready(request.scenario.server.ready_timeout_s, on_wait=run.loading)
+            run.time(ready_s=run.clock() - run.launched_s)
+            run.phase("ready", f"after {run.clock() - run.launched_s:.0f} s")
+            prompt_and_judge(
+                run,
+                request,
+                server=server,
+                probe_dir=_probe_dir(request, private_dir),
+                environment=environment,
+                baseline=baseline,
+            )
+        finally:
+            _stop(run, server)
+    finally:
+        remove(private_dir)
+
+
+def _probe_dir(request: ReproRequest, private_dir: Path) -> Path | None:
+    return private_dir / "probe" if request.probe else None
+
+
+def _launch(
+    run: RunInProgress, request: ReproRequest, *, environment: Environment, private_dir: Path
+) -> LaunchedServer:
+    server = request.scenario.server
+    probe_dir = _probe_dir(request, private_dir)
     if probe_dir is not None:
         probe_dir.mkdir(mode=0o700)
     command = server_command(
-        scenario=scenario,
+        scenario=request.scenario,
         environment=environment,
         port=free_port(),
         extra_args=request.extra_args,
         probe_dir=probe_dir,
-        run_private_dir=run.folder.private_dir,
+        run_private_dir=private_dir,
         inherited=os.environ,
         cores=sorted(os.sched_getaffinity(0)),
         ptracer_pid=os.getpid(),
     )
     run.update(server_argv=redact_argv(command.argv), server_env=redact_env(command.env))
-    run.phase("launching", f"vLLM {environment.vllm_version or ''} TP {scenario.server.tp} DCP {scenario.server.dcp}")
-    began_s = run.clock()
-    server = launch(
+    run.phase("launching", f"vLLM {environment.vllm_version or '?'}, TP {server.tp}, DCP {server.dcp}")
+    run.launched_s = run.clock()
+    return launch(
         command,
         log_path=run.folder.server_log,
-        private_dir=run.folder.private_dir,
+        private_dir=private_dir,
         progress=Notes(run),
         redact=redact_line,
         clock=run.clock,
     )
-    try:
-        server.wait_ready(scenario.server.ready_timeout_s, on_wait=run.loading)
-        run.time(ready_s=run.clock() - began_s)
-        run.phase("ready", f"after {run.clock() - began_s:.0f} s")
-        prompt_and_judge(run, request, server=server, probe_dir=probe_dir, environment=environment, baseline=baseline)
-    finally:
-        _stop(run, server)
 
 
 def _stop(run: RunInProgress, server: LaunchedServer) -> None:
