@@ -6,7 +6,12 @@ import subprocess
 from pathlib import Path
 from typing import NoReturn
 
+import hypothesis
 import pytest
+
+# A busy machine is no defect of the code under test.
+hypothesis.settings.register_profile("sparkdiag", deadline=None)
+hypothesis.settings.load_profile("sparkdiag")
 
 UNIT = Path(__file__).parent / "unit"
 

@@ -18,6 +18,8 @@ from sparkdiag.recording.read import list_runs
 from sparkdiag.scenario.model import Scenario
 
 FAST_KERNEL_TIMEOUT_S = 120
+_LEFT_OUT = {"dcp", "env"}
+"""A stored run keeps the values of allow-listed variables only, so ``env`` cannot be compared."""
 
 
 class KernelTiming(Value):
@@ -47,7 +49,7 @@ def comparable(record: RunRecord, *, scenario: Scenario, environment: Environmen
         and record.environment.get("key") == environment.key
         and record.environment.get("revision_sha") == environment.revision_sha
         and theirs.prompt.model_dump(exclude={"seed", "depth"}) == scenario.prompt.model_dump(exclude={"seed", "depth"})
-        and theirs.server.model_dump(exclude={"dcp"}) == scenario.server.model_dump(exclude={"dcp"})
+        and theirs.server.model_dump(exclude=_LEFT_OUT) == scenario.server.model_dump(exclude=_LEFT_OUT)
         and record.host is not None
         and (record.host.cpu, record.host.cores, record.host.gpus) == (host.cpu, host.cores, host.gpus)
     )

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sparkdiag import __version__
+from sparkdiag.environment.cache import hold
 from sparkdiag.environment.model import Environment
 from sparkdiag.environment.prepare import prepare
 from sparkdiag.environment.spec import parse_spec
@@ -53,8 +54,9 @@ def reproduce(request: ReproRequest, *, view: View) -> tuple[RunFolder, RunRecor
     with machine_lock(what=what, on_wait=waiting, no_wait=not request.wait_for_machine):
         clock = run_clock()
         environment = _environment(request, view=view)
-        control = _control(request, environment=environment, view=view) if request.control else None
-        return _one_run(request, environment=environment, control=control, view=view, clock=clock)
+        with hold(environment):
+            control = _control(request, environment=environment, view=view) if request.control else None
+            return _one_run(request, environment=environment, control=control, view=view, clock=clock)
 
 
 def _environment(request: ReproRequest, *, view: View) -> Environment:
