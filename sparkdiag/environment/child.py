@@ -1,0 +1,142 @@
+"""Running one step (uv, or the new interpreter): in its own process group, bounded, gone when we are interrupted."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from sparkdiag.environment.plan import Step
+from sparkdiag.errors import EnvironmentFault
+
+POLL_S = 0.2
+TERMINATE_S = 5.0
+LAST_LINES = 15
+TAIL_BYTES = 64 * 1024
+
+DROPPED = frozenset(
+    {
+        "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE",
+        "UV_SYSTEM_PYTHON", "UV_PYTHON", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "UV_WORKING_DIR", "UV_TARGET",
+        "UV_CONSTRAINT", "UV_OVERRIDE", "UV_EXCLUDE", "UV_BUILD_CONSTRAINT", "UV_REQUIRE_HASHES", "UV_TORCH_BACKEND",
+        "UV_VENV_CLEAR", "UV_VENV_SEED", "UV_BREAK_SYSTEM_PACKAGES",
+    }
+)  # fmt: skip
+"""Variables that would send uv to another environment than the one being built, or change what the lock says."""
+
+CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
+QUERY = re.compile(r"(https?://[^\s?#]+)\?[^\s]+")
+NETWORK = re.compile(
+    r"error sending request|connection refused|dns error|failed to lookup|timed? ?out|network is unreachable"
+    r"|could not connect|failed to fetch|network connectivity is disabled|connection reset|certificate",
+    re.IGNORECASE,
+)
+
+
+class StepFailed(EnvironmentFault):
+    """A step failed; ``details`` holds the last lines of its output."""
+
+
+def redact(text: str) -> str:
+    """Take user names, passwords and queries out of every URL. Pure."""
+    return QUERY.sub(r"\1?***", CREDENTIALS.sub("***@", text))
+
+
+def looks_like_network(lines: tuple[str, ...]) -> bool:
+    """Whether uv failed to reach an index, as far as its words say. Pure."""
+    return any(NETWORK.search(line) for line in lines)
+
+
+def child_environ(added: dict[str, str]) -> dict[str, str]:
+    """uv's environment: ours without what would lead it astray, no Python downloads, no colours."""
+    kept = {name: value for name, value in os.environ.items() if name not in DROPPED}
+    return {**kept, "UV_PYTHON_DOWNLOADS": "never", "NO_COLOR": "1", "UV_NO_PROGRESS": "1", **added}
+
+
+def run_step(step: Step, *, folder: Path, log: Path, on_tick: Callable[[int], None]) -> None:
+    """Run one step in ``folder``, falling back where it says so; ``on_tick`` gets uv's pid several times a second.
+
+    Raises ``StepFailed``. Whatever ends the call early (Ctrl-C, an error in ``on_tick``), no child is left.
+    """
+    failed = _run(step.argv, step=step, folder=folder, log=log, on_tick=on_tick)
+    if failed and step.fallback_argv is not None:
+        again = _run(step.fallback_argv, step=step, folder=folder, log=log, on_tick=on_tick)
+        failed = (*failed, f"then {step.fallback_title}:", *again) if again else ()
+    if failed:
+        raise _explain(step, failed)
+
+
+def _explain(step: Step, lines: tuple[str, ...]) -> StepFailed:
+    if looks_like_network(lines):
+        return StepFailed(
+            f"{step.title}: a package index could not be reached",
+            details=lines,
+            remedy="check the network or proxy (UV_DEFAULT_INDEX names a mirror, UV_FIND_LINKS a folder with "
+            "torch's CPU wheel), then: sparkdiag env build",
+        )
+    remedy = "sparkdiag env build (again)"
+    if step.phase == "torch":
+        remedy = "put torch's CPU wheel into a folder, name that in UV_FIND_LINKS, then: sparkdiag env build"
+    return StepFailed(f"{step.title} failed", details=lines, remedy=remedy)
+
+
+def _run(
+    argv: tuple[str, ...], *, step: Step, folder: Path, log: Path, on_tick: Callable[[int], None]
+) -> tuple[str, ...]:
+    """Uv's last lines where it failed, nothing where it did not."""
+    deadline = time.monotonic() + step.timeout_s
+    with log.open("ab") as output:
+        start = output.tell()
+        child = subprocess.Popen(
+            argv,
+            cwd=folder,  # never the user's folder: a pyproject.toml or uv.toml there would have its say
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=child_environ(step.env),
+            start_new_session=True,
+        )
+        try:
+            while child.poll() is None:
+                if time.monotonic() > deadline:
+                    return (*tail(log, start=start), f"(given up after {step.timeout_s:.0f} s)")
+                on_tick(child.pid)
+                _wait(child)
+        finally:
+            end_group(child)
+    if child.returncode == 0:
+        return ()
+    return tail(log, start=start) or (f"(no output, exit status {child.returncode})",)
+
+
+def _wait(child: subprocess.Popen[bytes]) -> None:
+    try:
+        child.wait(POLL_S)
+    except subprocess.TimeoutExpired:
+        return
+
+
+def end_group(child: subprocess.Popen[bytes]) -> None:
+    """Terminate the child's process group, kill it where that does not help; both again if interrupted meanwhile."""
+    if child.poll() is not None:
+        return
+    try:
+        os.killpg(child.pid, signal.SIGTERM)
+        child.wait(TERMINATE_S)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait(TERMINATE_S)
+
+
+def tail(log: Path, *, start: int) -> tuple[str, ...]:
+    """The log's last lines after byte ``start``, redacted."""
+    with log.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(start, end - TAIL_BYTES))
+        text = file.read(TAIL_BYTES).decode(errors="replace")
+    return tuple(redact(line.rstrip())[:500] for line in text.splitlines() if line.strip())[-LAST_LINES:]
