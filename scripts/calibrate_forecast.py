@@ -92,10 +92,10 @@ def calibrate(runs: int) -> None:
         run = simulate(model)
         for at in moments(run, 12):
             for forecast in judge(run.until(at), scenario_for(model), baseline).forecasts:
-                key = forecast.source, next(band for band in BANDS if forecast.fraction_done < band)
-                covered[key].append(forecast.low_s <= run.truth_s <= forecast.high_s)
-                below[key].append(forecast.low_s > run.truth_s)
-                errors[key].append(abs(forecast.best_s / run.truth_s - 1))
+                where = forecast.source, next(band for band in BANDS if forecast.fraction_done < band)
+                covered[where].append(forecast.low_s <= run.truth_s <= forecast.high_s)
+                below[where].append(forecast.low_s > run.truth_s)
+                errors[where].append(abs(forecast.best_s / run.truth_s - 1))
     for key in sorted(covered):
         print(
             f"{key[0]:15} < {key[1]:4.0%} done: {len(covered[key]):5} forecasts, covered "

@@ -92,10 +92,13 @@ def _main_standing(scene: Scene, *, min_samples: int) -> Standing | None:
 
 
 def others_running(scene: Scene) -> int:
-    """Most requests that ran at once since sending, beyond this one."""
-    running = [point.requests_running for point in scene.metrics if point.requests_running is not None]
-    most = max((value for value in running if 0 <= value < 1e9), default=1.0)
-    return max(0, int(most) - 1)
+    """Most requests that ran or queued at once since sending, beyond this one: time spent behind them is no stall."""
+    most = 1.0
+    for point in scene.metrics:
+        requests = (point.requests_running or 0) + (point.requests_waiting or 0)
+        if most < requests < 1e9:
+            most = requests
+    return int(most) - 1
 
 
 def _confirmations(scene: Scene, pace: Pace, limit: Limit, *, proof: Proof) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def _server_went_away(observation: Observation) -> bool:
     end = observation.client.end
     text = (end.error or "").lower() if end else ""
     last = observation.metrics[-1] if observation.metrics else None
-    health_gone = last is not None and end is not None and last.t_s >= end.t_s and last.health_status != 200
+    health_gone = last is not None and end is not None and last.t_s >= end.t_s and last.error is not None
     return health_gone or any(word in text for word in _GONE)
 
 

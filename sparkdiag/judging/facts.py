@@ -114,7 +114,7 @@ def doubts(scene: Scene, observation: Observation, baseline: Baseline | None) ->
     facts = []
     others = others_running(scene)
     if others:
-        facts.append(EvidenceItem(source="metrics", text=f"the server ran up to {others} other requests meanwhile"))
+        facts.append(EvidenceItem(source="metrics", text=f"the server held up to {others} other requests meanwhile"))
     healths = [point.health_status for point in scene.metrics if point.health_status is not None]
     if healths and healths[-1] == 200:
         facts.append(EvidenceItem(source="metrics", text="/health answers 200 (it does through real wedges too)"))

@@ -186,6 +186,21 @@ def test_beyond_the_factor_on_a_busy_server_without_a_suspect_is_inconclusive() 
     assert verdict.outcome == "inconclusive"
 
 
+def test_time_spent_in_the_queue_is_no_stall() -> None:
+    """Sent long before a healthy prefill could begin behind one other request."""
+    run = simulate(PrefillModel(seconds=HEALTHY_S, seed=2, ranks=("forward", "forward"), period_s=0.5))
+    seen = run.until(run.truth_s - 0.5)
+    sent = seen.client.sent
+    assert sent is not None
+    earlier = sent.model_copy(update={"t_s": sent.t_s - 20 * HEALTHY_S})
+    queued = seen.metrics[0].model_copy(update={"t_s": sent.t_s - 10, "requests_running": 1.0, "requests_waiting": 1.0})
+    client = seen.client.model_copy(update={"sent": earlier})
+    behind = seen.model_copy(update={"client": client, "metrics": (queued, *seen.metrics)})
+    alone = seen.model_copy(update={"client": client})
+    assert judge(behind, scenario_for(run.model), BASELINE).outcome == "inconclusive"
+    assert judge(alone, scenario_for(run.model), BASELINE).outcome == "stalled"
+
+
 def test_decoding_is_said_to_be_decoding() -> None:
     run = simulate(PrefillModel(seconds=20, seed=1))
     verdict = _at(run, run.truth_s + 0.2)
