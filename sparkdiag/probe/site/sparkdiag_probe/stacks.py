@@ -16,9 +16,11 @@ import time
 from types import FrameType
 from typing import Any
 
-LARGEST_FILE_BYTES = 32 << 20
+LARGEST_FILE_BYTES = 64 << 20
 MOST_THREADS = 200
 MOST_FRAMES = 100
+MOST_FRAMES_OF_OTHERS = 20
+"""Threads other than the main one: enough to see what they wait for."""
 LONGEST_TEXT = 200
 CO_OPTIMIZED = 1
 
@@ -67,6 +69,7 @@ class Sampler:
             if ident == own:
                 continue
             thread = known.get(ident)
+            most = MOST_FRAMES if thread is threading.main_thread() else MOST_FRAMES_OF_OTHERS
             os_id = thread.native_id if thread else None
             found.append(
                 {
@@ -75,15 +78,15 @@ class Sampler:
                     "thread_name": thread.name[:LONGEST_TEXT] if thread else None,
                     "active": _running(os_id),
                     "owns_gil": False,
-                    "frames": self._frames(frame),
+                    "frames": self._frames(frame, most=most),
                 }
             )
         return found
 
-    def _frames(self, innermost: FrameType) -> "list[dict[str, Any]]":
+    def _frames(self, innermost: FrameType, *, most: int) -> "list[dict[str, Any]]":
         frames: list[dict[str, Any]] = []
         frame: FrameType | None = innermost
-        while frame is not None and len(frames) < MOST_FRAMES:
+        while frame is not None and len(frames) < most:
             code = frame.f_code
             frames.append(
                 {
