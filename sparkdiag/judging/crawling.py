@@ -13,6 +13,10 @@ from sparkdiag.scenario.model import Scenario, Signature
 SUSPECT_SHARE = 0.6
 """A suspect on the stack in fewer of a worker's samples does not explain the time."""
 
+LOOK_TIMES_HEALTHY, LOOK_AT_MOST_S = 2.5, 60.0
+"""A forecast counts once this many healthy times (at most a minute) have gone by: a busy host or a kernel compiled
+on first use makes a slow start of some seconds that says nothing about the rest."""
+
 Proof = Literal["loop-variables", "kv-cache-usage", "elapsed"]
 
 
@@ -147,8 +151,12 @@ def find_crawl(scene: Scene, scenario: Scenario, pace: Pace, limit: Limit) -> Cr
     proof = _forecast_proof(pace, limit)
     if proof is None:
         return NotCrawling(_why_no_proof(pace, limit))
+    if scene.moment.elapsed_s < min(LOOK_TIMES_HEALTHY * limit.healthy_s, LOOK_AT_MOST_S):
+        return NotCrawling("looks like a stall, but a slow start could look the same this early")
     if not pace.advances:
         return NotCrawling("the suspect function was not seen to advance yet")
+    if proof == "loop-variables" and pace.loop_lately is not None and pace.loop_lately.best_s <= limit.seconds:
+        return NotCrawling("not certain yet: of late it goes faster than at the start")
     if _contradicted(pace, limit):
         return NotCrawling("the two clocks contradict each other")
     confirmed = _confirmations(scene, pace, limit, proof=proof)

@@ -29,6 +29,8 @@ class Pace:
 
     plan: PrefillPlan | None
     loop: Forecast | None
+    loop_lately: Forecast | None
+    """From the later half of the points alone: a slow start that is over does not show here."""
     kv: Forecast | None
     kv_pace: KvPace | None
     loop_advances: bool
@@ -73,12 +75,13 @@ def pace_of(scene: Scene, scenario: Scenario, observation: Observation) -> Pace:
     end = scene.first_token_s
     readings = [(at, use) for at, use in scene.kv_readings if end is None or at <= end]
     kv = kv_pace(readings, before=scene.kv_before, cache_tokens=cache, moment=scene.moment)
-    loop = None
-    if plan is not None:
-        loop = forecast_from_loops(work_points(positions, plan), plan, scene.moment)
+    points = work_points(positions, plan) if plan is not None else []
+    loop = forecast_from_loops(points, plan, scene.moment) if plan is not None else None
+    lately = forecast_from_loops(points[len(points) // 2 :], plan, scene.moment) if plan is not None else None
     return Pace(
         plan=plan,
         loop=loop,
+        loop_lately=lately,
         kv=forecast_from_kv(kv, plan, scene.moment) if kv is not None and plan is not None else None,
         kv_pace=kv,
         loop_advances=advanced(positions),

@@ -48,6 +48,8 @@ class PrefillModel:
     ranks: tuple[Behaviour, ...] = ("suspect", "suspect")
     freeze_at: float | None = None
     """Share of the work at which everything stops for good."""
+    slow_start: tuple[float, float] = (0.0, 1.0)
+    """For so many seconds everything takes so many times as long (a busy host, compiling kernels)."""
     function: str = "_fp8_mqa_logits_torch"
     sent_s: float = 100.0
 
@@ -111,6 +113,8 @@ def _calls(model: PrefillModel, rng: random.Random) -> list[_Call]:
         for layer in range(model.layers):
             pace = 0.97 * pace + rng.gauss(0, model.wander * 0.24)
             seconds = share * scale / model.layers * math.exp(pace + rng.gauss(0, 0.04))
+            if now < model.sent_s + model.slow_start[0]:
+                seconds *= model.slow_start[1]
             other = seconds * (1 - model.inside)
             calls.append(
                 _Call(

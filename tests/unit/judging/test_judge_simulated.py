@@ -71,6 +71,16 @@ def test_a_healthy_run_is_never_called_stalled(behaviour: Behaviour) -> None:
         assert _at(run, run.truth_s + 1).outcome == "completed"
 
 
+@pytest.mark.parametrize("slow_start", [(8, 4.0), (12, 2.5)])
+def test_a_slow_start_below_the_factor_is_not_called_stalled(slow_start: tuple[float, float]) -> None:
+    """A busy host at first: for some seconds it goes at 15 times the healthy time or more, and ends below 10."""
+    for seed in range(8):
+        run = simulate(PrefillModel(seconds=HEALTHY_S * 6, seed=seed, slow_start=slow_start))
+        assert run.truth_s < 10 * HEALTHY_S
+        for at in range(5, int(run.truth_s), 3):
+            assert _at(run, at).outcome == "inconclusive", (seed, at)
+
+
 def test_without_known_layers_crawling_is_still_called() -> None:
     run = simulate(PrefillModel(seconds=HEALTHY_S * 30, seed=1))
     outcomes = [judge(run.until(at), scenario_for(run.model, layers=None), BASELINE).outcome for at in (5, 20, 40, 60)]
