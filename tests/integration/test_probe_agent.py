@@ -2,12 +2,15 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from uv import find_uv_bin
 
 from sparkdiag.evidence.identity import ProcessIdentity
 from sparkdiag.evidence.stacks import ThreadStack
@@ -94,10 +97,68 @@ def test_the_sampler_shows_the_loop_only_while_asked(tmp_path: Path) -> None:
     assert {"head_start", "k_start", "head_chunk_size", "k_chunk_size", "seq_len", "seq_len_kv"} <= set(first)
 
 
-def _loop(line: dict[str, object]) -> dict[str, object] | None:
-    threads = [ThreadStack.model_validate(thread) for thread in line["threads"]]  # type: ignore[attr-defined]
+def _loop(line: dict[str, Any]) -> dict[str, object] | None:
+    threads = [ThreadStack.model_validate(thread) for thread in line["threads"]]
     for thread in threads:
         found = thread.find("_fp8_mqa_logits_torch")
         if found and "k_start" in found[1].locals:
             return dict(found[1].locals)
     return None
+
+
+LOOP = """
+import sys, sparkdiag_probe, vllm
+def slow_loop(total):
+    held = [object()]
+    for head_start in range(total):
+        if head_start == 5:
+            print("looping", flush=True)
+            sys.stdin.readline()
+    return (head_start, len(held), total)
+sparkdiag_probe.load()
+print(slow_loop(9), flush=True)
+"""
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13", "3.14"])
+def test_every_python_that_vllm_runs_on_shows_its_loop_and_keeps_its_result(tmp_path: Path, version: str) -> None:
+    python = _interpreter(version)
+    (tmp_path / CONTROL_FILE).write_text('{"period_s": 0.05}')
+    env = {
+        "PYTHONPATH": f"{FAKES / 'site'}:{package_folder()}",
+        "SPARKDIAG_PROBE_DIR": str(tmp_path),
+        "SPARKDIAG_PROBE_FUNCTIONS": '["slow_loop"]',
+    }
+    with subprocess.Popen(
+        [python, "-W", "error", "-c", LOOP],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **env},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "looping\n"
+        path = stacks_file(tmp_path, process.pid)
+        found = until(lambda: [frame for line in read_json_lines(path) for frame in _frames(line, "slow_loop")])
+        assert found[0]["locals"] == {"total": 9, "head_start": 5}
+        assert process.communicate("\n") == ("(8, 1, 9)\n", "")
+
+
+def _frames(line: dict[str, Any], function: str) -> list[dict[str, Any]]:
+    return [frame for thread in line["threads"] for frame in thread["frames"] if frame["function"] == function]
+
+
+def _interpreter(version: str) -> str:
+    """An interpreter of that version, by uv's knowledge of this machine."""
+    uv = shutil.which("uv") or find_uv_bin()
+    found = subprocess.run(
+        [uv, "python", "find", "--no-python-downloads", version],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    if found.returncode:
+        pytest.skip(f"no Python {version} on this machine")
+    return found.stdout.strip()
