@@ -75,9 +75,7 @@ def _ago(seconds: float) -> str:
 
 @app.command()
 def build(
-    spec: Annotated[
-        str, typer.Argument(help="lab, release:VERSION, or existing:PYTHON (which is only checked).")
-    ] = "lab",
+    spec: Annotated[str, typer.Argument(help="lab, release:VERSION, or existing:PYTHON (only checked).")] = "lab",
     rev: Annotated[str | None, typer.Option("--rev", help="Revision of the lab's source, or of the clone.")] = None,
     repo: Annotated[Path | None, typer.Option("--repo", help="vLLM clone to look revisions up in.")] = None,
     as_json: AsJson = False,
@@ -105,9 +103,7 @@ def build(
 
 @app.command()
 def prune(
-    max_gib: Annotated[
-        float | None, typer.Option("--max-gib", min=0, help="Delete the longest unused to this.")
-    ] = None,
+    max_gib: Annotated[float | None, typer.Option("--max-gib", min=0, help="How much may stay.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Delete every environment that is not in use.")] = False,
     locks: Annotated[bool, typer.Option("--locks", help="Delete locks that were resolved on demand.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,

@@ -153,13 +153,15 @@ def _run_steps(plan: BuildPlan, *, venv: Path, log: Path, progress: ProgressSink
     total = float(plan.installed_bytes)
     for step in plan.steps:
         progress.start(step.title, total=total, unit="bytes")
-        run_step(
-            step,
-            folder=log.parent,
-            log=log,
-            on_tick=lambda pid: progress.advance(min(float(meter.measure(pid)), total)),
-        )
-        progress.finish()
+        try:
+            run_step(
+                step,
+                folder=log.parent,
+                log=log,
+                on_tick=lambda pid: progress.advance(min(float(meter.measure(pid)), total)),
+            )
+        finally:
+            progress.finish()
 
 
 def _check(python: str, *, lock: Lock) -> Findings:

@@ -97,8 +97,10 @@ def resolve_lock(version: str, facts: HostFacts, *, root: Path, progress: Progre
             version, facts, requirements="requirements.in", overrides="overrides.txt", output="pylock.toml"
         )
         progress.start(step.title, total=None, unit="steps")
-        run_step(step, folder=folder, log=folder / "uv.log", on_tick=lambda _pid: None)
-        progress.finish()
+        try:
+            run_step(step, folder=folder, log=folder / "uv.log", on_tick=lambda _pid: None)
+        finally:
+            progress.finish()
         text = (folder / "pylock.toml").read_text(encoding="utf-8")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
