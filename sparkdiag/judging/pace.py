@@ -1,12 +1,12 @@
 """How fast the prefill goes: both forecasts and the advance, put beside the healthy time."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.verdict import Baseline, Forecast
 from sparkdiag.judging.forecast import KvPace, forecast_from_kv, forecast_from_loops, kv_pace, kv_tokens
 from sparkdiag.judging.numbers import finite
-from sparkdiag.judging.progress import CallPosition, PrefillPlan, advanced, plan_of, work_points
+from sparkdiag.judging.progress import CallPosition, PrefillPlan, WorkPoint, advanced, plan_of, work_points
 from sparkdiag.judging.scene import Scene
 from sparkdiag.scenario.model import Scenario
 
@@ -67,6 +67,16 @@ def _prefill_positions(scene: Scene) -> list[CallPosition]:
     return [position for position in scene.positions if end is None or position.at_s <= end]
 
 
+def _agrees(pace: KvPace, points: list[WorkPoint], plan: PrefillPlan) -> bool:
+    """Whether blocks and loop variables tell of about the same place in the prompt. They do not where the cache's size
+    is reported in another unit (with DCP a block holds more tokens than it says) or is shared with other requests."""
+    if not points or not pace.rises:
+        return True
+    seen = points[-1].chunks * plan.chunk_tokens
+    allotted = max((tokens for at_s, tokens in pace.rises if at_s <= points[-1].at_s), default=0.0)
+    return 0.8 * seen - 2 * plan.chunk_tokens <= allotted <= 1.25 * seen + 4 * plan.chunk_tokens
+
+
 def pace_of(scene: Scene, scenario: Scenario, observation: Observation) -> Pace:
     """Both clocks read; each is None where it cannot be."""
     positions = _prefill_positions(scene)
@@ -78,6 +88,8 @@ def pace_of(scene: Scene, scenario: Scenario, observation: Observation) -> Pace:
     points = work_points(positions, plan) if plan is not None else []
     loop = forecast_from_loops(points, plan, scene.moment) if plan is not None else None
     lately = forecast_from_loops(points[len(points) // 2 :], plan, scene.moment) if plan is not None else None
+    if kv is not None and plan is not None and not _agrees(kv, points, plan):
+        kv = replace(kv, tokens_known=False)
     return Pace(
         plan=plan,
         loop=loop,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sparkdiag.evidence.stacks import Frame, LocalValue
 from sparkdiag.judging.numbers import count
 from sparkdiag.judging.signature import Look, Sighting
-from sparkdiag.scenario.model import LayerClock, LoopVariable, Scenario, Signature
+from sparkdiag.scenario.model import LayerClock, LoopVariable, Scenario
 
 _LAYER = re.compile(r"(?:^|\.)layers?\.(\d{1,6})(?:\.|$)")
 _LAST_INT = re.compile(r"(\d{1,6})(?!.*\d)", re.DOTALL)
@@ -231,15 +231,3 @@ def _rows_behind(rows: int, *, chunk_rows: int, widest: int | None) -> float:
     if widest is not None and rows < widest:
         return chunk_rows - rows
     return rows * max(0, chunk_rows // rows - 1) / 2
-
-
-def signature_of(positions_of: list[Look]) -> Signature | None:
-    """The signature seen most."""
-    seen: dict[str, int] = {}
-    by_name: dict[str, Signature] = {}
-    for look in positions_of:
-        if look.sighting is not None:
-            name = look.sighting.signature.function
-            seen[name] = seen.get(name, 0) + 1
-            by_name[name] = look.sighting.signature
-    return by_name[max(sorted(seen), key=lambda name: seen[name])] if seen else None

@@ -81,6 +81,22 @@ def test_a_slow_start_below_the_factor_is_not_called_stalled(slow_start: tuple[f
             assert _at(run, at).outcome == "inconclusive", (seed, at)
 
 
+@pytest.mark.parametrize("times", [2, 4])
+def test_a_cache_size_in_another_unit_does_not_mislead(times: int) -> None:
+    run = simulate(PrefillModel(seconds=HEALTHY_S * 15, seed=3))
+    seen = run.until(60)
+    assert seen.kv_capacity is not None
+    wrong = seen.kv_capacity.model_copy(update={"block_size_tokens": seen.kv_capacity.block_size_tokens * times})
+    sources = {
+        forecast.source
+        for forecast in judge(
+            seen.model_copy(update={"kv_capacity": wrong}), scenario_for(run.model), BASELINE
+        ).forecasts
+    }
+    assert sources == {"loop-variables"}
+    assert {forecast.source for forecast in _at(run, 60).forecasts} == {"loop-variables", "kv-cache-usage"}
+
+
 def test_without_known_layers_crawling_is_still_called() -> None:
     run = simulate(PrefillModel(seconds=HEALTHY_S * 30, seed=1))
     outcomes = [judge(run.until(at), scenario_for(run.model, layers=None), BASELINE).outcome for at in (5, 20, 40, 60)]
