@@ -50,6 +50,8 @@ class StopReport(Value):
     """Shared memory and temporary files of the tree."""
     kept: tuple[str, ...] = ()
     """Shared memory that a process outside the tree uses too."""
+    log_dropped_bytes: int = 0
+    """Output of the server that is not in the log, because sparkdiag did not read for long (it was stopped)."""
 
 
 def launch(
@@ -246,7 +248,7 @@ class LaunchedServer:
             case "exited":
                 self._note_exit(event["code"])
             case "gone":
-                self._report = StopReport.model_validate({**event, "took_s": event["took_s"]})
+                self._report = StopReport.model_validate(event)
                 self._tree = {proc for proc in self._tree if proc.pid in event["left"]}
 
     def _note_exit(self, code: int | None) -> None:
