@@ -2,9 +2,17 @@
 
     python scripts/calibrate_forecast.py --runs 1000
 
-Prints, per clock and per share of the prompt done, how often the interval covers the truth and how far off the best
-guess is; then how often a run below the factor is called stalled at any moment of its life, and when a run beyond it
-is.
+Prints, per clock and per share of the work done, how often the 90 % interval covers the truth and how far off the best
+guess is; then how often a run below the factor (10) is called stalled at any moment of its life, and when one beyond is.
+
+Measured with --runs 200 (healthy time 7 s, pace wandering by up to 20 %, late samples up to 15 %):
+
+* loop variables: covers 90 % of 2,157 forecasts (88 to 95 % by share done); median error 24 % below 2 % of the work,
+  8 % at 2 to 10 %, 6 % at 10 to 20 %, 2 % beyond 40 %;
+* KV cache use: covers 93 % of 2,156; median error 9 % at 10 to 20 % of the work, 6 % beyond 40 %;
+* called stalled, judged at 30 moments of each life: 0 of 200 at 1.5 to 3 times healthy, 0 of 200 at 3 to 8 times,
+  1 of 200 at 8 to 9.5 times;
+* runs at 11 to 100 times healthy: all called, after 18 to 21 s (median), 50 s (longest).
 """
 
 import argparse
