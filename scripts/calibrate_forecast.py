@@ -3,7 +3,8 @@
     python scripts/calibrate_forecast.py --runs 1000
 
 Prints, per clock and per share of the work done, how often the 90 % interval covers the truth and how far off the best
-guess is; then how often a run below the factor (10) is called stalled at any moment of its life, and when one beyond is.
+guess is; then how often a run below the factor (10) is called stalled at any moment of its life, and when one beyond
+it is.
 
 Measured with --runs 200 (healthy time 7 s, pace wandering by up to 20 %, late samples up to 15 %):
 
