@@ -86,12 +86,20 @@ def build(
     """
     from sparkdiag.environment.prepare import prepare
     from sparkdiag.environment.spec import LabSpec, parse_spec
+    from sparkdiag.errors import ExitCode
+    from sparkdiag.reproducing.signals import Terminated, sigterm_raises
     from sparkdiag.scenario.load import load_scenario
 
     parsed = parse_spec(spec)
     scenario = load_scenario("lab" if isinstance(parsed, LabSpec) else "sm12x-mqa-prefill")
     began_s = time.monotonic()
-    environment = prepare(parsed, scenario=scenario, revision=rev, repo=repo, progress=_progress())
+    try:
+        with sigterm_raises():
+            environment = prepare(parsed, scenario=scenario, revision=rev, repo=repo, progress=_progress())
+    except (KeyboardInterrupt, Terminated) as stop:
+        _say(f"interrupted; nothing half-built counts. next: sparkdiag env build {spec}")
+        code = ExitCode.INTERRUPTED if isinstance(stop, KeyboardInterrupt) else ExitCode.TERMINATED
+        raise typer.Exit(int(code)) from None
     seconds = round(time.monotonic() - began_s, 1)
     if as_json:
         _emit({"environment": environment.model_dump(mode="json"), "seconds": seconds})

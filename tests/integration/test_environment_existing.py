@@ -1,6 +1,7 @@
 """Given interpreters and real git: what is found there, and what a running server's words prove."""
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -293,3 +294,11 @@ def test_the_release_tag_places_a_wheel_in_history(source: tuple[Path, str, str,
         proof = prove_revision(at, ServerIdentity(), suspect=Suspect(commit=suspect), repo=repo)
         answers[version] = proof.contains_suspect_commit
     assert list(answers.values()) == ["yes", "no", "yes", "unknown"]
+
+
+def test_env_build_checks_an_existing_environment(venv: Path, source: tuple[Path, str, str, str]) -> None:
+    install_editable(venv, source[0])
+    command = [sys.executable, "-m", "sparkdiag", "env", "build", f"existing:{venv}", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    document = json.loads(done.stdout)
+    assert document["environment"]["revision_sha"] == source[3] and document["schema"] == 1
