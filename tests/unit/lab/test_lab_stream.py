@@ -88,9 +88,8 @@ def test_the_scenario_names_the_suspect_and_the_sizes_of_the_model():
     assert set(scenario.suspect.paths) <= {path.relative_to(TREE).as_posix() for path in TREE.rglob("*.py")}
     assert (scenario.work.layers, scenario.work.heads) == (sizes["NUM_LAYERS"], sizes["NUM_HEADS"])
     assert f"SCORE_BUDGET_BYTES = {scenario.work.budget_bytes}\n" in fallbacks
-    assert f'"num_hidden_layers": {sizes["NUM_LAYERS"]},' in (TREE / "model" / "config.json").read_text(
-        encoding="utf-8"
-    )
+    config = json.loads((TREE / "model" / "config.json").read_text(encoding="utf-8"))
+    assert config["num_hidden_layers"] == sizes["NUM_LAYERS"]
     for watched in scenario.watch:
         module = TREE / (watched.modules[0].replace(".", "/") + ".py")
         assert f"def {watched.function}(" in module.read_text(encoding="utf-8")
