@@ -82,8 +82,8 @@ def test_an_unknown_release_is_resolved_against_the_cpu_index() -> None:
 
 def test_the_forecast_names_sizes_and_seconds() -> None:
     plan = build_plan(LOCK, facts(HERE), PLACES)
-    assert plan.forecast_s == pytest.approx(10 + 1 + 41)
-    assert plan.forecast.startswith("download 125 MB, on disk 0.3 GB, about 52 s")
+    assert plan.forecast_s == pytest.approx(10 + 1 + 50)
+    assert plan.forecast.startswith("download 125 MB, on disk 0.3 GB, about 61 s")
     unknown = LOCK.model_copy(update={"facts": LOCK.facts.model_copy(update={"installed_bytes": None})})
     assert "as for the release" in build_plan(unknown, facts(HERE), PLACES).forecast
 
