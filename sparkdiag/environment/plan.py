@@ -150,49 +150,57 @@ def build_plan(lock: Lock, facts: HostFacts, places: Places) -> BuildPlan:
     """
     torch = lock.torch
     place = torch_place(facts, version=torch.version if torch else None)
-    install = (
-        facts.uv, "pip", "install", "--python", places.python, "--no-deps", "--no-build", "--no-progress",
-    )  # fmt: skip
-    torch_argv = (*install, "--requirements", places.torch_requirements)
     if place is not None:
         torch_from = f"a find-links folder configured for {place.source}"
     else:
         torch_from = "PyTorch's CPU index (uv --torch-backend cpu)"
-    steps: tuple[Step, ...] = (
-        Step(
-            phase="venv",
-            title="creating the virtual environment",
-            argv=(facts.uv, "venv", "--no-project", "--python", facts.python, places.venv),
-            timeout_s=120,
-        ),
-        Step(
-            phase="torch",
-            title=f"torch {torch.version if torch else ''} from {torch_from}",
-            argv=torch_argv if place is not None else (*torch_argv, *CPU_BACKEND),
-            env=source_env(facts),
-            fallback_argv=(*torch_argv, *CPU_BACKEND) if place is not None else None,
-            fallback_title="torch from PyTorch's CPU index",
-        ),
-        Step(
-            phase="packages",
-            title=f"{len(lock.rest)} packages",
-            argv=(*install, "--requirements", places.requirements),
-            env=source_env(facts),
-        ),
-        Step(
-            phase="check",
-            title="first import of the server (writes bytecode, proves that vLLM loads here)",
-            argv=(places.python, "-c", f"import {API_SERVER}"),
-            timeout_s=900,
-        ),
-    )
-    steps = steps if torch is not None else tuple(step for step in steps if step.phase != "torch")
+    steps = [_venv_step(facts, places)]
+    if torch is not None:
+        title = f"torch {torch.version} from {torch_from}"
+        steps.append(_torch_step(facts, places, title=title, here=place is not None))
+    steps += [_packages_step(facts, places, count=len(lock.rest)), _check_step(places)]
     return BuildPlan(
         key=lock.key,
         lock=lock,
-        steps=steps,
+        steps=tuple(steps),
         torch_from=torch_from,
         download_bytes=lock.facts.download_bytes or TYPICAL_DOWNLOAD_BYTES,
         installed_bytes=lock.facts.installed_bytes or TYPICAL_INSTALLED_BYTES,
         sizes_measured=lock.facts.installed_bytes is not None,
+    )
+
+
+def _venv_step(facts: HostFacts, places: Places) -> Step:
+    argv = (facts.uv, "venv", "--no-project", "--python", facts.python, places.venv)
+    return Step(phase="venv", title="creating the virtual environment", argv=argv, timeout_s=120)
+
+
+def _install_argv(facts: HostFacts, places: Places, *, requirements: str) -> tuple[str, ...]:
+    options = ("--no-deps", "--no-build", "--no-progress", "--requirements", requirements)
+    return (facts.uv, "pip", "install", "--python", places.python, *options)
+
+
+def _torch_step(facts: HostFacts, places: Places, *, title: str, here: bool) -> Step:
+    argv = _install_argv(facts, places, requirements=places.torch_requirements)
+    return Step(
+        phase="torch",
+        title=title,
+        argv=argv if here else (*argv, *CPU_BACKEND),
+        env=source_env(facts),
+        fallback_argv=(*argv, *CPU_BACKEND) if here else None,
+        fallback_title="torch from PyTorch's CPU index",
+    )
+
+
+def _packages_step(facts: HostFacts, places: Places, *, count: int) -> Step:
+    argv = _install_argv(facts, places, requirements=places.requirements)
+    return Step(phase="packages", title=f"{count} packages", argv=argv, env=source_env(facts))
+
+
+def _check_step(places: Places) -> Step:
+    return Step(
+        phase="check",
+        title="first import of the server (writes bytecode, proves that vLLM loads here)",
+        argv=(places.python, "-c", f"import {API_SERVER}"),
+        timeout_s=900,
     )
