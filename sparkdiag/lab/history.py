@@ -22,11 +22,11 @@ from sparkdiag.errors import EnvironmentFault, UsageError
 
 DEFAULT_REVISION = "incident"
 """The tag that stands for no revision asked."""
-SUSPECT_COMMIT = "ac789e2ca331f8faa507e300dd3cb1666f9c7b18"
+SUSPECT_COMMIT = "f58931e9d4cc94a308a779ca772b4431727c8ba4"
 """Tag ``fused``: where the fused fast path came in, the twin of the incident's suspect commit."""
-FIX_COMMIT = "18efcba994405c7dd7ef5e76df724d1bfab91a32"
+FIX_COMMIT = "6f46a9abf22c7a6cad6ade9dd09f3bf626c7583d"
 """Tag ``gate-dropped``: where the gate on clean_logits went."""
-MAIN_COMMIT = "12edfbdfde27fcfb559bfd5b59381faaa343083e"
+MAIN_COMMIT = "93126ba22c3b60b424821f6b5b57642949ad2a7c"
 """The end of the history; a copy whose ``main`` is anything else is not the lab's."""
 
 _SOURCE = Path(__file__).parent / "source"

@@ -13,7 +13,7 @@ import numpy as np
 from sparklab.compiled import FP8_VALUES, mqa_logits, mqa_topk, row_topk
 from sparklab.sizes import HEAD_DIM, NUM_HEADS, NUM_LAYERS, TOPK_TOKENS
 
-MOST_TIMED_CHUNKS = 9
+MOST_TIMED_CHUNKS = 5
 
 
 def chunk_times(prompt_tokens: int, chunk_tokens: int, dcp: int, most_timed: int) -> dict[int, float]:

@@ -3,6 +3,9 @@
 Entry point ``vllm.general_plugins``: called in the API server, the engine and every worker, in some more than once.
 """
 
+import functools
+import inspect
+
 from sparklab.shard import Shard
 
 
@@ -18,47 +21,46 @@ def register() -> None:
 def _shard_slot_mapping() -> None:
     """vLLM's CPU stand-in for the slot-mapping kernel asserts context parallelism away; compute it instead.
 
-    Workers load plugins before the platform picks up its stand-ins, so replacing the module's attribute is enough.
+    Workers load plugins before the platform picks up its stand-ins, so replacing them in their module is enough.
+    Its parameters changed between releases: they are read from its signature, which the replacement keeps.
     """
     from vllm.utils import cpu_triton_utils
 
     stock = cpu_triton_utils._compute_slot_mapping_kernel_impl
     if getattr(stock, "sparklab", False):
         return
+    signature = inspect.signature(stock)
 
-    # The parameter names are the kernel's: vLLM passes by name where they agree.
-    def _compute_slot_mapping_kernel_impl(
-        num_tokens,
-        max_num_tokens,
-        query_start_loc,
-        positions,
-        block_table,
-        block_table_stride,
-        slot_mapping,
-        KV_CACHE_BLOCK_SIZE,
-        TOTAL_CP_WORLD_SIZE=1,
-        TOTAL_CP_RANK=0,
-        CP_KV_CACHE_INTERLEAVE_SIZE=1,
-        PAD_ID=-1,
-        BLOCK_SIZE=1024,
-    ):
-        if TOTAL_CP_WORLD_SIZE == 1:
-            return stock(
-                num_tokens, max_num_tokens, query_start_loc, positions, block_table, block_table_stride,
-                slot_mapping, KV_CACHE_BLOCK_SIZE, TOTAL_CP_WORLD_SIZE, TOTAL_CP_RANK, CP_KV_CACHE_INTERLEAVE_SIZE,
-                PAD_ID, BLOCK_SIZE,
-            )  # fmt: skip
-        import torch
+    @functools.wraps(stock)
+    def sharded(*args, **kwargs):
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        if given.arguments["TOTAL_CP_WORLD_SIZE"] == 1:
+            return stock(*args, **kwargs)
+        return _write_slots(**given.arguments)
 
-        shard = Shard(KV_CACHE_BLOCK_SIZE, TOTAL_CP_WORLD_SIZE, TOTAL_CP_RANK, CP_KV_CACHE_INTERLEAVE_SIZE)
-        lengths = (query_start_loc[1:] - query_start_loc[:-1]).to(torch.int64)
-        requests = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
-        slot_mapping[num_tokens:] = PAD_ID
-        slot_mapping[:num_tokens] = shard.slots(positions[:num_tokens].to(torch.int64), block_table[requests])
-        return None
+    sharded.sparklab = True
+    cpu_triton_utils._compute_slot_mapping_kernel_impl = sharded
+    wrapper = getattr(cpu_triton_utils, "compute_slot_mapping_kernel", None)
+    if wrapper is not None:  # before 0.32 a wrapper object had bound the function already
+        wrapper.func = sharded
 
-    _compute_slot_mapping_kernel_impl.sparklab = True
-    cpu_triton_utils._compute_slot_mapping_kernel_impl = _compute_slot_mapping_kernel_impl
+
+def _write_slots(
+    *, num_tokens, query_start_loc, positions, block_table, slot_mapping, KV_CACHE_BLOCK_SIZE,
+    TOTAL_CP_WORLD_SIZE, TOTAL_CP_RANK, CP_KV_CACHE_INTERLEAVE_SIZE, PAD_ID, **rest,
+):  # fmt: skip
+    """The kernel's work; the parameter names are its own."""
+    import torch
+
+    if rest.get("BLOCKS_PER_KV_BLOCK", 1) != 1:
+        raise NotImplementedError("the lab needs one block size for the KV cache and its kernels")
+    block_size = KV_CACHE_BLOCK_SIZE or rest["block_size"]
+    shard = Shard(block_size, TOTAL_CP_WORLD_SIZE, TOTAL_CP_RANK, CP_KV_CACHE_INTERLEAVE_SIZE)
+    lengths = (query_start_loc[1:] - query_start_loc[:-1]).to(torch.int64)
+    requests = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+    slot_mapping[num_tokens:] = PAD_ID
+    slot_mapping[:num_tokens] = shard.slots(positions[:num_tokens].to(torch.int64), block_table[requests])
 
 
 def allow_context_parallel_attention() -> None:
