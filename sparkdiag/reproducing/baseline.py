@@ -95,9 +95,8 @@ def from_fast_kernel(scenario: Scenario, timing: KernelTiming) -> Baseline:
         kind="fast-kernel",
         seconds=timing.seconds / share,
         source=(
-            f"fast kernel timed on this machine for the same prefill: {timing.seconds:.2f} s over"
-            f" {timing.layers} layers x {timing.chunks} chunks ({timing.timed_chunks} timed),"
-            f" taken as {share:.0%} of a healthy prefill"
+            f"{timing.seconds:.2f} s on this machine over {timing.layers} layers x {timing.chunks} chunks"
+            f" ({timing.timed_chunks} timed), taken as {share:.0%} of a healthy prefill"
         ),
     )
 

@@ -8,6 +8,9 @@ from sparkdiag.evidence.timeline import NoteEvent, Phase, PhaseEvent
 from sparkdiag.recording.folder import RunFolder
 from sparkdiag.reproducing.progress import View
 
+SAY_EVERY_S = 15.0
+"""While nothing new happens, a line at most this often."""
+
 
 class RunInProgress:
     """One owner for "what is known of this run": every change is on disk before the next step starts."""
@@ -19,6 +22,8 @@ class RunInProgress:
         self.clock = clock
         self.launched_s = 0.0
         """When the server was started, on the run clock."""
+        self._loading_step = ""
+        self._loading_said_s = 0.0
         folder.write_record(record)
 
     def phase(self, name: Phase, detail: str = "") -> None:
@@ -30,8 +35,12 @@ class RunInProgress:
         self.view.note(text)
 
     def loading(self, elapsed_s: float, last_line: str, hint: str | None) -> None:
-        """While the server loads: the view's business only, the log has it all."""
-        self.view.phase("loading", f"{elapsed_s:.0f} s: {hint or last_line}"[:160])
+        """While the server loads: the view's business only, the log has it all. A line a step, or now and then."""
+        step = hint or last_line
+        if step == self._loading_step and elapsed_s - self._loading_said_s < SAY_EVERY_S:
+            return
+        self._loading_step, self._loading_said_s = step, elapsed_s
+        self.view.phase("loading", f"{elapsed_s:.0f} s: {step}"[:160])
 
     def update(self, **changes: Any) -> None:
         """Change fields of the record and write it."""
