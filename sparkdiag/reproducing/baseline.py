@@ -60,7 +60,7 @@ def baseline_of(record: RunRecord, *, run_name: str) -> Baseline:
     seconds = record.timings_s.prompt_to_first_token_s
     if seconds is None:
         raise ValueError("the control run has no time to first token")
-    return Baseline(kind="control-run", seconds=seconds, source=f"control run at DCP 1, same prompt: {run_name}")
+    return Baseline(kind="control-run", seconds=seconds, source=f"DCP 1, same prompt: {run_name}")
 
 
 def earlier_control(runs_dir: Path, *, scenario: Scenario, environment: Environment, host: Host) -> Baseline | None:
