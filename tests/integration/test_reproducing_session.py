@@ -1,5 +1,7 @@
 """A whole reproduction over a fake vLLM tree: real processes, real py-spy, real HTTP; shapes the lab cannot show."""
 
+import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.run import RunRecord
 from sparkdiag.evidence.timeline import Phase
 from sparkdiag.evidence.verdict import Verdict
+from sparkdiag.observing import observer
 from sparkdiag.recording.folder import RunFolder
 from sparkdiag.recording.read import list_runs, read_run
 from sparkdiag.reporting.markdown import render_markdown
@@ -201,3 +204,20 @@ def test_shared_memory_and_private_folders_are_gone(tmp_path: Path, monkeypatch:
     segments = [Path(line.split()[-1]) for line in events.read_text().splitlines() if " shm " in line]
     assert segments
     assert [segment for segment in segments if segment.exists()] == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="drops a capability: needs root")
+def test_where_the_kernel_refuses_pyspy_the_probes_own_sampler_finds_the_stall(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "py-spy"
+    script.write_text(f'#!/bin/sh\nexec setpriv --bounding-set=-sys_ptrace {observer.find_pyspy()} "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(observer, "find_pyspy", lambda: script)
+    folder, record = reproduce(tmp_path, monkeypatch, "crawling")
+    assert record.verdict is not None
+    assert (record.verdict.outcome, record.verdict.function) == ("stalled", "_fp8_mqa_logits_torch")
+    stored = read_run(folder.path)
+    assert stored.observation.sampling.mode == "in-process"
+    assert {sample.source for sample in stored.observation.samples if sample.usable} == {"in-process"}
+    assert "SYS_PTRACE" in render_markdown(stored)
