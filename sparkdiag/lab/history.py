@@ -22,11 +22,11 @@ from sparkdiag.errors import EnvironmentFault, UsageError
 
 DEFAULT_REVISION = "incident"
 """The tag that stands for no revision asked."""
-SUSPECT_COMMIT = "f58931e9d4cc94a308a779ca772b4431727c8ba4"
+SUSPECT_COMMIT = "3691e5c9183d5a6c4d726cebafb169764d123223"
 """Tag ``fused``: where the fused fast path came in, the twin of the incident's suspect commit."""
-FIX_COMMIT = "6f46a9abf22c7a6cad6ade9dd09f3bf626c7583d"
+FIX_COMMIT = "4e1fffc12cecb941ec0a827ea5e7acdb1d25adc4"
 """Tag ``gate-dropped``: where the gate on clean_logits went."""
-MAIN_COMMIT = "93126ba22c3b60b424821f6b5b57642949ad2a7c"
+MAIN_COMMIT = "2e4a58484d6f8cf71b566a0aae92f9aa0e7163ed"
 """The end of the history; a copy whose ``main`` is anything else is not the lab's."""
 
 _SOURCE = Path(__file__).parent / "source"

@@ -37,24 +37,31 @@ def _decode_tile(keys, values, first, count, tile):
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST_MATH)
 def _score_tile(q, weights, tile, dots, scores):
-    """``scores[n] = sum_h weights[h] * relu(q[h] . tile[:, n])`` for one row; dims is a multiple of 8."""
+    """``scores[n] = sum_h weights[h] * relu(q[h] . tile[:, n])`` for one row; heads and dims are multiples of 4.
+
+    Four heads by four dimensions at a time, so that what is loaded of the tile is used four times.
+    """
     heads, dims = q.shape
     zero = np.float32(0)
     for n in range(TILE):
         scores[n] = zero
-    for h in range(heads):
-        for n in range(TILE):
-            dots[n] = zero
-        for d in range(0, dims, 8):
-            q0, q1, q2, q3 = q[h, d], q[h, d + 1], q[h, d + 2], q[h, d + 3]
-            q4, q5, q6, q7 = q[h, d + 4], q[h, d + 5], q[h, d + 6], q[h, d + 7]
+    for h in range(0, heads, 4):
+        dots[:] = zero
+        for d in range(0, dims, 4):
+            a0, a1, a2, a3 = q[h, d], q[h, d + 1], q[h, d + 2], q[h, d + 3]
+            b0, b1, b2, b3 = q[h + 1, d], q[h + 1, d + 1], q[h + 1, d + 2], q[h + 1, d + 3]
+            c0, c1, c2, c3 = q[h + 2, d], q[h + 2, d + 1], q[h + 2, d + 2], q[h + 2, d + 3]
+            e0, e1, e2, e3 = q[h + 3, d], q[h + 3, d + 1], q[h + 3, d + 2], q[h + 3, d + 3]
             for n in range(TILE):
-                low = q0 * tile[d, n] + q1 * tile[d + 1, n] + q2 * tile[d + 2, n] + q3 * tile[d + 3, n]
-                high = q4 * tile[d + 4, n] + q5 * tile[d + 5, n] + q6 * tile[d + 6, n] + q7 * tile[d + 7, n]
-                dots[n] += low + high
-        weight = weights[h]
-        for n in range(TILE):
-            scores[n] += weight * (zero if dots[n] < zero else dots[n])
+                k0, k1, k2, k3 = tile[d, n], tile[d + 1, n], tile[d + 2, n], tile[d + 3, n]
+                dots[0, n] += a0 * k0 + a1 * k1 + a2 * k2 + a3 * k3
+                dots[1, n] += b0 * k0 + b1 * k1 + b2 * k2 + b3 * k3
+                dots[2, n] += c0 * k0 + c1 * k1 + c2 * k2 + c3 * k3
+                dots[3, n] += e0 * k0 + e1 * k1 + e2 * k2 + e3 * k3
+        for i in range(4):
+            weight = weights[h + i]
+            for n in range(TILE):
+                scores[n] += weight * (zero if dots[i, n] < zero else dots[i, n])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -63,7 +70,7 @@ def mqa_logits(q, weights, keys, key_scales, values, starts, ends, logits):
     rows, _, dims = q.shape
     total = keys.shape[0]
     tile = np.empty((dims, TILE), np.float32)
-    dots = np.empty(TILE, np.float32)
+    dots = np.empty((4, TILE), np.float32)
     scores = np.empty(TILE, np.float32)
     for first in range(0, total, TILE):
         count = min(TILE, total - first)
@@ -98,7 +105,7 @@ def mqa_topk(q, weights, keys, key_scales, values, starts, ends, best_scores, be
     total = keys.shape[0]
     last = best_scores.shape[1] - 1
     tile = np.empty((dims, TILE), np.float32)
-    dots = np.empty(TILE, np.float32)
+    dots = np.empty((4, TILE), np.float32)
     scores = np.empty(TILE, np.float32)
     best_scores[:] = -inf
     best_keys[:] = -1

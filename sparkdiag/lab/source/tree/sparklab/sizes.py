@@ -10,5 +10,5 @@ HEAD_WEIGHTS = (8.0, 4.0, 2.0, 1.0)
 """A shorter context outweighs all longer ones together."""
 NUM_HEADS = len(CONTEXT_LENGTHS)
 HEAD_DIM = sum(CODE_BITS) + 1
-"""The last dimension is constant: it carries the threshold. A multiple of 8, as the compiled kernels want."""
+"""The last dimension is constant: it carries the threshold. A multiple of 4, as the compiled kernels want."""
 TOPK_TOKENS = 8

@@ -5,15 +5,18 @@ On a GPU these would be Triton kernels; here numba compiles their stand-ins (:mo
 """
 
 import torch
+from torch.nn.functional import pad
 
 from sparklab.compiled import FP8_VALUES, mqa_logits, mqa_topk
 
 
 def _arrays(q, kv, weights, cu_seqlen_ks, cu_seqlen_ke):
     keys, key_scales = kv
+    # The compiled loops take four heads at a time: heads of weight zero fill the last four.
+    missing = -q.shape[1] % 4
     return (
-        q.float().contiguous().numpy(),
-        weights.float().contiguous().numpy(),
+        pad(q.float(), (0, 0, 0, missing)).contiguous().numpy(),
+        pad(weights.float(), (0, missing)).contiguous().numpy(),
         keys.contiguous().view(torch.uint8).numpy(),
         key_scales.float().contiguous().numpy(),
         FP8_VALUES,
