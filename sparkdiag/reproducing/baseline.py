@@ -14,6 +14,7 @@ from sparkdiag.environment.model import Environment
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.run import Host, RunRecord
 from sparkdiag.evidence.verdict import Baseline
+from sparkdiag.judging.baseline import reference_baseline
 from sparkdiag.recording.read import list_runs
 from sparkdiag.scenario.model import Scenario
 
@@ -71,21 +72,6 @@ def earlier_control(runs_dir: Path, *, scenario: Scenario, environment: Environm
         if comparable(record, scenario=scenario, environment=environment, host=host):
             return baseline_of(record, run_name=path.name)
     return None
-
-
-def from_references(scenario: Scenario) -> Baseline | None:
-    """The scenario's reference whose prompt length is nearest to this run's; the judge scales it."""
-    tokens = scenario.prompt.tokens
-    references = sorted(scenario.baseline.references, key=lambda one: abs(one.prompt_tokens - tokens))
-    if not references:
-        return None
-    nearest = references[0]
-    return Baseline(
-        kind="reference",
-        seconds=nearest.seconds,
-        source=f"{nearest.source} ({nearest.hardware})",
-        scaled_from_tokens=nearest.prompt_tokens,
-    )
 
 
 def from_fast_kernel(scenario: Scenario, timing: KernelTiming) -> Baseline:
