@@ -123,9 +123,8 @@ def find_baseline(
     """The first that can be had; ``say`` hears what was tried in vain."""
     if given_s is not None:
         return Baseline(kind="given", seconds=given_s, source="--baseline-s, as given by the user")
-    found = earlier_control(runs_dir, scenario=scenario, environment=environment, host=host) or from_references(
-        scenario
-    )
+    found = earlier_control(runs_dir, scenario=scenario, environment=environment, host=host)
+    found = found or reference_baseline(scenario, prompt_tokens=scenario.prompt.tokens)
     if found is not None or not scenario.baseline.fast_kernel:
         return found
     timing = time_fast_kernel(scenario, environment)
