@@ -16,7 +16,9 @@ class ExitCode(IntEnum):
     ENVIRONMENT = 4
     SERVER = 5
     WRONG_OUTPUT = 6
+    DEFECT = 70
     INTERRUPTED = 130
+    UNREAD = 141
     TERMINATED = 143
 
 
@@ -54,6 +56,12 @@ class ServerError(SparkdiagError):
     """The server never became ready, or died; ``details`` holds its last log lines."""
 
     exit_code = ExitCode.SERVER
+
+
+class DefectError(SparkdiagError):
+    """sparkdiag itself is wrong. Never exit code 1: that says that the stall was reproduced."""
+
+    exit_code = ExitCode.DEFECT
 
 
 class RunFolderError(SparkdiagError):

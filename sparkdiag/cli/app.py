@@ -1,14 +1,17 @@
 """The command line: one thin module a command, mounted here. Heavy imports stay inside the commands."""
 
 import sys
+import traceback
 from typing import Annotated
 
 import typer
 
 from sparkdiag import __version__
 from sparkdiag.cli import env, report, repro, runs, scenario
+from sparkdiag.cli.exit_codes import GIT_BISECT_CODES, git_bisect_code
 from sparkdiag.cli.failures import show_error
-from sparkdiag.errors import SparkdiagError
+from sparkdiag.errors import DefectError, ExitCode, SparkdiagError, UsageError
+from sparkdiag.recording.redact import redact_text
 
 app = typer.Typer(
     name="sparkdiag",
@@ -42,12 +45,44 @@ def root(
 
 
 def main() -> None:
-    """Entry point of the console script: errors become one clear line and an exit code."""
+    """Entry point of the console script: whatever happens becomes one clear line and a documented exit code."""
+    options = sys.argv[1 : sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
+    code = _code(as_json="--json" in options)
+    if "--git-bisect" in options and code not in GIT_BISECT_CODES:
+        code = git_bisect_code(ExitCode(code))  # git takes 2 to 127 for "bad", and this run has not even begun
+    sys.exit(code)
+
+
+def _code(*, as_json: bool) -> int:
     try:
-        app()
+        return int(app(standalone_mode=False) or 0)
     except SparkdiagError as error:
-        show_error(error, as_json="--json" in sys.argv)
-        sys.exit(int(error.exit_code))
+        problem = error
+    except SystemExit as exit_:
+        # Without standalone mode only a closed pipe still ends in an exit of Click's own.
+        return int(ExitCode.UNREAD) if exit_.code == 1 else ExitCode.USAGE
+    except Exception as error:
+        usage = _usage_error(error)
+        if usage is None:
+            traceback.print_exc()
+            usage = DefectError(f"sparkdiag failed by itself: {type(error).__name__}: {redact_text(str(error))}")
+        elif not usage.message:
+            return int(ExitCode.USAGE)
+        problem = usage
+    show_error(problem, as_json=as_json)
+    return int(problem.exit_code)
+
+
+def _usage_error(error: Exception) -> SparkdiagError | None:
+    """What the option parser found wrong, in our words; without a message where it has printed the help already."""
+    if not hasattr(error, "format_message"):
+        return None
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()  # type: ignore[attr-defined]
+        return UsageError("")
+    path = context.command_path if context is not None else "sparkdiag"
+    return UsageError(error.format_message(), remedy=f"{path} --help")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparkdiag.cli.exit_codes import exit_code_of, git_bisect_code
-from sparkdiag.errors import ExitCode, SparkdiagError
+from sparkdiag.errors import ExitCode, SparkdiagError, UsageError
 
 if TYPE_CHECKING:
     from sparkdiag.reproducing.request import ReproRequest
+
+LONGEST_S = 1e7
 
 
 def repro(
@@ -98,6 +100,7 @@ def _request(
     if overrides["model"] is None:
         overrides["model"] = config.model
     extra_args = tuple(context.args)
+    _check_flags(extra_args, repo=repo, baseline_s=flags["baseline_s"])
     loaded = override(load_scenario(choice.scenario), extra_args=extra_args, **overrides)
     clone = repo or (Path(config.repo) if config.repo else None)
     return ReproRequest(
@@ -109,6 +112,21 @@ def _request(
         command=("sparkdiag", *sys.argv[1:]),
         **flags,
     )
+
+
+def _check_flags(extra_args: tuple[str, ...], *, repo: Path | None, baseline_s: float | None) -> None:
+    if extra_args and not extra_args[0].startswith("-"):
+        raise UsageError(
+            f"repro takes no argument {extra_args[0]!r}; what stands after -- are vLLM's options",
+            remedy=f"a scenario is named with --scenario {extra_args[0]}; see: sparkdiag repro --help",
+        )
+    if repo is not None and not repo.is_dir():
+        raise UsageError(f"--repo {repo} is no folder", remedy="name a git clone of vLLM: --repo path/to/vllm")
+    if baseline_s is not None and not 0 < baseline_s < LONGEST_S:
+        raise UsageError(
+            f"--baseline-s: found {baseline_s:g}; allowed: seconds, greater than 0, below {LONGEST_S:g}",
+            remedy="leave it out: sparkdiag finds a healthy time by itself where it can",
+        )
 
 
 def _run(request: "ReproRequest", *, as_json: bool, git_bisect: bool) -> int:

@@ -22,7 +22,7 @@ _OPTIONS = {
     "prompt.kind": "--prompt-kind",
     "prompt.seed": "--seed",
     "prompt.depth": "--depth",
-    "patience.timeout_s": "--timeout",
+    "patience.timeout_s": "--timeout-s",
 }
 _NUMERIC_KEYS = {"server.tp": "tp", "server.dcp": "dcp", "server.chunk_tokens": "chunk_tokens"}
 _NUMERIC_KEYS["server.max_model_len"] = "max_model_len"
@@ -99,9 +99,9 @@ def _validated(data: dict[str, Any], scenario: Scenario) -> Scenario:
             f"model length of {length}",
         )
         remedy = f"a shorter --prompt-tokens, or a longer model length: -- --max-model-len {needed}"
-    raise UsageError(
-        details[0] if len(details) == 1 else "the options do not fit together", remedy=remedy, details=details
-    )
+    if len(details) == 1:
+        raise UsageError(details[0], remedy=remedy)
+    raise UsageError("the options do not fit together", remedy=remedy, details=details)
 
 
 def _absorb(extra_args: Sequence[str], *, given: dict[str, int | None]) -> tuple[list[str], dict[str, Any]]:

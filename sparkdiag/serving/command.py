@@ -179,8 +179,9 @@ def _without_fixed(args: Sequence[str], fixed: tuple[_Fixed, ...], *, where: str
         if not has_value:
             value = rest.pop(0) if rest else ""
         if option.value is None or value != option.value:
-            set_to = f" (it is {option.value})" if option.value is not None else ""
-            raise UsageError(f"{where}: {name} {value} contradicts what sparkdiag sets{set_to}", remedy=option.remedy)
+            # A value that none may have (an API key) is not repeated on a terminal either.
+            given, set_to = (f"{name} {value}", f" (it is {option.value})") if option.value is not None else (name, "")
+            raise UsageError(f"{where}: {given} contradicts what sparkdiag sets{set_to}", remedy=option.remedy)
     return tuple(kept)
 
 

@@ -48,7 +48,7 @@ def test_every_option_changes_its_value_and_only_that() -> None:
             "-- --max-model-len 600064",
         ),
         ({"depth": 2.0}, "--depth: prompt.depth: found 2.0", ""),
-        ({"timeout_s": float("nan")}, "--timeout: patience.timeout_s: found nan", ""),
+        ({"timeout_s": float("nan")}, "--timeout-s: patience.timeout_s: found nan", ""),
         ({"model": "\x1b[2J"}, "--model: server.model: found control characters", ""),
         ({"extra_args": ("--port", "1")}, "--port after -- is sparkdiag's own to choose", "leave --port out"),
         ({"extra_args": ("--model=x",)}, "--model after --", "--model PATH, before the --"),
