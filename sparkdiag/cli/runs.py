@@ -1,6 +1,7 @@
 """``sparkdiag runs``: the runs on this disk."""
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,6 +46,7 @@ def prune(
     keep: Annotated[int, typer.Option(min=0, help="How many of the newest finished runs to keep.")] = 20,
     out: Runs = Path("runs"),
     yes: Annotated[bool, typer.Option("--yes", help="Delete; without it only say what would go.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
     """Delete old run folders: only ones that hold sparkdiag's own run.json, never one that still runs.
 
@@ -54,11 +56,17 @@ def prune(
 
     old = [(path, record) for path, record in list_runs(out) if record.status != "running"][keep:]
     for path, record in old:
-        typer.echo(printable(f"{'deleted' if yes else 'would delete'} {path} ({_what(record)})"))
+        if not as_json:
+            typer.echo(printable(f"{'deleted' if yes else 'would delete'} {path} ({_what(record)})"))
         if yes:
             _delete(path)
-    if old and not yes:
-        typer.echo(f"next: sparkdiag runs prune --keep {keep} --yes", err=True)
+    if as_json:
+        document = {"schema": 1, "deleted": yes, "runs": [_entry(path, record) for path, record in old]}
+        typer.echo(json.dumps(document, indent=2))
+    elif old and not yes:
+        where = [] if out == Path("runs") else ["--out", str(out)]
+        again = shlex.join(["sparkdiag", "runs", "prune", "--keep", str(keep), *where, "--yes"])
+        typer.echo(printable(f"next: {again}"), err=True)
 
 
 def _delete(path: Path) -> None:
