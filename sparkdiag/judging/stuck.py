@@ -63,7 +63,10 @@ def _standing_key(look: Look, clock: LayerClock | None) -> tuple[object, ...]:
     if look.sighting is not None:
         position = position_of(look, clock)
         if position is not None and position.total > 1:
-            return ("call", position.call, position.passed)
+            # The callers too: a chunk's rows may be split into equal calls, told apart by the caller's index alone.
+            frames = look.sighting.thread.frames
+            callers = frames[len(frames) - look.sighting.depth :]
+            return ("call", position.call, position.passed, _frames_key(callers, clock))
         return ("frames", _frames_key(look.sighting.thread.frames, clock))
     main = look.sample.main_thread
     frames = main.frames if main else ()
@@ -106,6 +109,13 @@ def _queued(points: list[MetricPoint]) -> bool:
     return last is not None and not (last.requests_running or 0) and (last.requests_waiting or 0) > 0
 
 
+def _arrived(scene: Scene) -> bool:
+    """Whether the engine was seen to have the request: until then the API server may still be reading a long prompt."""
+    return any((point.requests_running or 0) >= 1 for point in scene.metrics) or any(
+        look.state not in ("idle", "reply-wait") for looks in scene.looks.values() for look in looks
+    )
+
+
 def _needed_s(patience: Patience, *, blind: bool, unsure: bool, baseline: Baseline | None) -> float:
     needed = patience.stuck_s
     if blind:
@@ -134,6 +144,8 @@ def find_standstill(scene: Scene, scenario: Scenario, baseline: Baseline | None)
         return None
     flat = _read_flat(scene.metrics, since_s=since)
     culprit = _culprit(still)
+    if culprit.last.state in ("idle", "reply-wait") and not _arrived(scene):
+        return None
     unsure = culprit.last.state in ("gpu-wait", "collective-wait", "jit-compile")
     if until - since < _needed_s(patience, blind=not flat, unsure=unsure, baseline=baseline):
         return None

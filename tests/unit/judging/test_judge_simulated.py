@@ -290,3 +290,41 @@ def test_ten_thousand_samples_are_judged_quickly() -> None:
     began = time.process_time()
     judge(seen, scenario_for(run.model), BASELINE)
     assert time.process_time() - began < 2.0
+
+
+def _callers_move(seen: Observation) -> Observation:
+    """The same, but the caller of the suspect counts on: equal calls for one slice of a chunk's rows after another."""
+    samples = []
+    for number, sample in enumerate(seen.samples):
+        threads = tuple(
+            thread.model_copy(
+                update={
+                    "frames": tuple(
+                        frame.model_copy(update={"locals": {**frame.locals, "row_start": number}})
+                        if frame.function == "sparse_attn_indexer"
+                        else frame
+                        for frame in thread.frames
+                    )
+                }
+            )
+            for thread in sample.threads
+        )
+        samples.append(sample.model_copy(update={"threads": threads}))
+    return seen.model_copy(update={"samples": tuple(samples)})
+
+
+def test_equal_calls_from_a_caller_that_counts_on_are_not_stuck() -> None:
+    run = simulate(PrefillModel(seconds=40, seed=3, freeze_at=0.5))
+    assert judge(run.until(150), scenario_for(run.model), None).mode == "stuck"
+    assert judge(_callers_move(run.until(150)), scenario_for(run.model), None).outcome == "inconclusive"
+
+
+def test_a_prompt_that_has_not_reached_the_engine_is_no_lost_message() -> None:
+    run = simulate(PrefillModel(seconds=40, seed=6, freeze_at=0.3, ranks=("idle", "idle")))
+    seen = run.until(150)
+    reading = tuple(
+        point.model_copy(update={"requests_running": 0.0, "requests_waiting": 0.0, "kv_cache_usage": 0.0})
+        for point in seen.metrics
+    )
+    verdict = judge(seen.model_copy(update={"metrics": reading}), scenario_for(run.model), BASELINE)
+    assert verdict.outcome == "inconclusive"
