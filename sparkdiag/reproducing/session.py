@@ -217,7 +217,13 @@ def _launch(
 def _stop(run: RunInProgress, server: LaunchedServer) -> None:
     """End the whole tree and say what that took; a process that could not be ended is an error, not a detail."""
     run.phase("stopping")
-    report = server.stop(STOP_GRACE_S)
+    try:
+        report = server.stop(STOP_GRACE_S)
+    except (KeyboardInterrupt, Terminated):
+        # "everything started is stopped" is what the user is told last, so it has to be waited for once more.
+        run.note("serving", f"still stopping: what has not gone after {STOP_GRACE_S:.0f} s is killed")
+        server.stop(STOP_GRACE_S)
+        raise
     run.time(shutdown_s=report.took_s)
     if report.left:
         run.note("serving", f"could not be ended: pids {', '.join(map(str, report.left))}")
