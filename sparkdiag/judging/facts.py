@@ -62,7 +62,7 @@ def loop_facts(scene: Scene, pace: Pace) -> list[EvidenceItem]:
     span = last.at_s - first.at_s
     text = (
         f"loop variables {verb} over {len(scene.positions)} samples in {span:.1f} s ({pace.calls_seen} calls seen): "
-        f"from [{first.words}] to [{last.words}]"
+        f"from ({first.words}) to ({last.words})"
     )
     return [EvidenceItem(source="loop-variables", text=text)]
 

@@ -128,11 +128,17 @@ def _revision(stored: StoredRun) -> str:
     return f"{what}{version}{asked}, {word}{because}"
 
 
+def _no_suspect(stored: StoredRun) -> str:
+    if stored.record.dcp is None:  # proved together with the revision, when the server is ready
+        return "the run ended before the running server was asked"
+    return "the scenario names no suspect commit"
+
+
 def _contains(stored: StoredRun) -> str:
     proof = stored.record.revision
     answer = f"**{CONTAINMENT[proof.contains_suspect_commit]}**"
     if not proof.suspect_commit:
-        return f"{answer} (the scenario names no suspect commit)"
+        return f"{answer} ({_no_suspect(stored)})"
     return answer
 
 

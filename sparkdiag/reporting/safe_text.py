@@ -16,7 +16,7 @@ _ESCAPES = re.compile(
 _UNPRINTED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _BREAKS = frozenset({"Zl", "Zp"})
 
-_PROSE_WORD = re.compile(r"[(']*[^\W_]+(?:['’%+/-][^\W_]+|[.,]\d+)*%?[)']*[.,;:!?]*")
+_PROSE_WORD = re.compile(r"[(']*[^\W_]+(?:['’%+/-][^\W_]+|[.,]\d+)*(?:\((?:s|es)\))?%?[)']*[.,;:!?]*")
 _PROSE_MARKS = frozenset("–—-×≈→=/+…±·%")
 _LINKS_ANYWAY = re.compile(r"^(?:[0-9a-f]{7,64}|GH-\d+|www.*)\W*$", re.IGNORECASE)
 _CORE = re.compile(r"^([(']*)(.*?)([)'.,;:!?]*)$", re.DOTALL)

@@ -80,6 +80,7 @@ def test_outside_code_prose_holds_nothing_that_a_forge_links(text: str) -> None:
 def test_plain_words_stay_as_they_are() -> None:
     text = "KV use rose from 0% to 38 %, 29.3 times the healthy 8.2 s (it doesn't stop)."
     assert prose(text) == text
+    assert prose("2 worker(s), 4 process(es) seen") == "2 worker(s), 4 process(es) seen"
     assert prose("seen in _fp8_mqa_logits_torch, twice") == "seen in `_fp8_mqa_logits_torch`, twice"
 
 
