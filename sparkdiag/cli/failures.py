@@ -3,7 +3,7 @@
 import json
 import sys
 
-from sparkdiag.errors import SparkdiagError
+from sparkdiag.errors import ExitCode, SparkdiagError
 
 
 def printable(text: str) -> str:
@@ -18,14 +18,19 @@ def show_error(error: SparkdiagError, *, as_json: bool) -> None:
         lines.append(f"next: {error.remedy}")
     print(printable("\n".join(lines)), file=sys.stderr)
     if as_json:
-        document = {
-            "schema": 1,
-            "error": {
-                "kind": type(error).__name__,
-                "message": error.message,
-                "details": list(error.details),
-                "next": error.remedy,
-                "exit_code": int(error.exit_code),
-            },
-        }
-        print(json.dumps(document, indent=2))
+        print_error(error, exit_code=error.exit_code)
+
+
+def print_error(error: SparkdiagError, *, exit_code: ExitCode) -> None:
+    """The one JSON document of a command that failed."""
+    document = {
+        "schema": 1,
+        "error": {
+            "kind": type(error).__name__,
+            "message": error.message,
+            "details": list(error.details),
+            "next": error.remedy,
+            "exit_code": int(exit_code),
+        },
+    }
+    print(json.dumps(document, indent=2))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparkdiag.cli.exit_codes import exit_code_of, git_bisect_code
+from sparkdiag.cli.failures import print_error
 from sparkdiag.errors import ExitCode, SparkdiagError, UsageError
 
 if TYPE_CHECKING:
@@ -141,12 +142,9 @@ def _run(request: "ReproRequest", *, as_json: bool, git_bisect: bool) -> int:
     except (KeyboardInterrupt, Terminated) as stop:
         code = ExitCode.INTERRUPTED if isinstance(stop, KeyboardInterrupt) else ExitCode.TERMINATED
         typer.echo(f"interrupted; everything started is stopped. Run it again with: {_again(request)}", err=True)
+        if as_json:
+            print_error(SparkdiagError("interrupted", remedy=_again(request)), exit_code=code)
         return git_bisect_code(code) if git_bisect else int(code)
-    except SparkdiagError as error:
-        if not git_bisect:
-            raise
-        typer.echo(f"error: {error.message}", err=True)
-        return git_bisect_code(error.exit_code)
     _show(folder.path, as_json=as_json)
     code = exit_code_of(record.verdict)
     return git_bisect_code(code) if git_bisect else int(code)

@@ -7,6 +7,8 @@ import pytest
 
 from sparkdiag.cli import app as cli
 from sparkdiag.cli import repro
+from sparkdiag.errors import ServerError
+from sparkdiag.reproducing import session
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
@@ -94,3 +96,33 @@ def test_a_closed_pipe_is_no_reproduced_stall(monkeypatch: pytest.MonkeyPatch) -
     finally:
         monkeypatch.setattr("sys.stdout", stdout)
         monkeypatch.setattr("sys.stderr", stderr)
+
+
+@pytest.mark.parametrize(("more", "code"), [((), 130), (("--git-bisect",), 128)])
+def test_an_interrupted_run_is_one_document_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], code: int
+) -> None:
+    def interrupted(*_args: object, **_kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session, "reproduce", interrupted)
+    assert run(monkeypatch, "repro", "--json", *more) == code
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["error"] == {
+        "kind": "SparkdiagError",
+        "message": "interrupted",
+        "details": [],
+        "next": shown.err.rsplit("Run it again with: ", 1)[1].strip(),
+        "exit_code": 130,
+    }
+
+
+def test_git_bisect_gets_the_code_of_what_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(*_args: object, **_kwargs: object) -> None:
+        raise ServerError("the server was not ready", remedy="look", details=("a line",))
+
+    monkeypatch.setattr(session, "reproduce", failing)
+    assert run(monkeypatch, "repro", "--git-bisect") == 125
+    assert "  a line\nnext: look" in capsys.readouterr().err
