@@ -1,7 +1,7 @@
 """The few plain lines at the end of a run: what it was, why, where the report is, what to type next."""
 
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
 
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.reporting.phrases import CONTAINMENT, headline, verdict_sentence
@@ -47,7 +47,26 @@ def _next(stored: StoredRun) -> str:
     dcp = stored.record.dcp
     folder = quote(stored.run_dir)
     if verdict is not None and verdict.outcome == "stalled" and dcp is not None and (dcp.size or 1) > 1:
-        return "sparkdiag repro --dcp 1    # the healthy control"
+        return f"{_at_dcp_1(stored.record.command)}    # the healthy control"
     if verdict is not None and verdict.outcome == "crashed":
         return f"less {folder}/server.log"
     return f"sparkdiag report {folder}"
+
+
+def _at_dcp_1(command: tuple[str, ...]) -> str:
+    """The same command, environment and model and all, at DCP 1."""
+    extra: tuple[str, ...] = ()
+    given = command
+    if "--" in command:
+        at = command.index("--")
+        given, extra = command[:at], command[at:]
+    kept: list[str] = []
+    value = False
+    for word in given:
+        if not value and word != "--dcp" and not word.startswith("--dcp="):
+            kept.append(word)
+        value = word == "--dcp"
+    if kept[:2] != ["sparkdiag", "repro"]:
+        kept = ["sparkdiag", "repro"]
+    without = [word for word in kept if word not in ("--json", "--control", "--git-bisect")]
+    return join([*without, "--dcp", "1", *extra])

@@ -79,3 +79,21 @@ def test_the_summary_cannot_steer_a_terminal(text: str) -> None:
     shown = summary(FAILED.model_copy(update={"record": record, "problems": (text,)}))
     assert not {"\x1b", "\r", "\x07", "\u202e"} & set(shown)
     assert len(shown.splitlines()) == len(summary(FAILED).splitlines()) + 1
+
+
+@pytest.mark.parametrize(
+    ("command", "control"),
+    [
+        ("sparkdiag repro", "sparkdiag repro --dcp 1"),
+        ("sparkdiag repro --dcp 2 --json", "sparkdiag repro --dcp 1"),
+        (
+            "sparkdiag repro --dcp=4 --tp 4 --env existing:/v --model m -- --enforce-eager",
+            "sparkdiag repro --tp 4 --env existing:/v --model m --dcp 1 -- --enforce-eager",
+        ),
+        ("python x.py", "sparkdiag repro --dcp 1"),
+    ],
+)
+def test_the_control_is_the_same_command_at_dcp_1(command: str, control: str) -> None:
+    record = CRAWLING.record.model_copy(update={"command": tuple(command.split())})
+    last = summary(CRAWLING.model_copy(update={"record": record})).splitlines()[-1]
+    assert last == f"next:     {control}    # the healthy control"
