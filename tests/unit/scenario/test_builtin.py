@@ -13,7 +13,7 @@ from sparkdiag.scenario.load import builtin_names, builtin_text, load_scenario
 def test_every_built_in_scenario_loads_and_is_called_as_its_file(name: str) -> None:
     scenario = load_scenario(name)
     assert scenario.name == name
-    assert builtin_text(name).count("\n#") > 10, "a scenario is commented"
+    assert sum("#" in line for line in builtin_text(name).splitlines()) > 10, "a scenario is commented"
 
 
 def test_the_incident_is_what_was_reported() -> None:
