@@ -22,11 +22,11 @@ from sparkdiag.errors import EnvironmentFault, UsageError
 
 DEFAULT_REVISION = "incident"
 """The tag that stands for no revision asked."""
-SUSPECT_COMMIT = "3691e5c9183d5a6c4d726cebafb169764d123223"
+SUSPECT_COMMIT = "e14bbcf24266a5f9979dbb9f19a61d78a894f0c3"
 """Tag ``fused``: where the fused fast path came in, the twin of the incident's suspect commit."""
-FIX_COMMIT = "4e1fffc12cecb941ec0a827ea5e7acdb1d25adc4"
+FIX_COMMIT = "1cea6e71543ac04e6b2a45e871d339bddab42507"
 """Tag ``gate-dropped``: where the gate on clean_logits went."""
-MAIN_COMMIT = "2e4a58484d6f8cf71b566a0aae92f9aa0e7163ed"
+MAIN_COMMIT = "901682905c5c9ccec87d9d34c3e7e2b6407d7b85"
 """The end of the history; a copy whose ``main`` is anything else is not the lab's."""
 
 _SOURCE = Path(__file__).parent / "source"

@@ -28,6 +28,8 @@ def _fp8_mqa_logits_k_chunk_size(seq_len, head_chunk_size, seq_len_kv):
 def _fp8_mqa_logits_torch(q, kv, weights, cu_seqlen_ks, cu_seqlen_ke, clean_logits):
     """``logits[m, n] = scale[n] * sum_h weights[m, h] * relu(q[m, h] . k[n])`` in bounded passes of plain torch.
 
+    A pass decodes its own keys: a float copy of all of them would be another tensor that grows with the prompt.
+
     With ``clean_logits`` it writes ``-inf`` outside ``[ks, ke)``; without, what stands there means nothing.
     """
     keys, key_scales = kv
@@ -35,7 +37,6 @@ def _fp8_mqa_logits_torch(q, kv, weights, cu_seqlen_ks, cu_seqlen_ke, clean_logi
     seq_len_kv = keys.shape[0]
     head_chunk_size = _fp8_mqa_logits_head_chunk_size(seq_len, num_heads, seq_len_kv)
     k_chunk_size = _fp8_mqa_logits_k_chunk_size(seq_len, head_chunk_size, seq_len_kv)
-    keys_f32 = keys.float() * key_scales.unsqueeze(1)
     logits = torch.zeros((seq_len, seq_len_kv), dtype=torch.float32)
     for head_start in range(0, num_heads, head_chunk_size):
         head_end = min(head_start + head_chunk_size, num_heads)
@@ -43,7 +44,8 @@ def _fp8_mqa_logits_torch(q, kv, weights, cu_seqlen_ks, cu_seqlen_ke, clean_logi
         w_heads = weights[:, head_start:head_end].float().t().unsqueeze(-1)
         for k_start in range(0, seq_len_kv, k_chunk_size):
             k_end = min(k_start + k_chunk_size, seq_len_kv)
-            scores = torch.matmul(q_heads, keys_f32[k_start:k_end].t())
+            keys_f32 = keys[k_start:k_end].float() * key_scales[k_start:k_end].unsqueeze(1)
+            scores = torch.matmul(q_heads, keys_f32.t())
             scores = torch.relu(scores) * w_heads
             logits[:, k_start:k_end] += scores.sum(0)
     if clean_logits:
