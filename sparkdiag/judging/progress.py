@@ -6,6 +6,7 @@ follow each other through layers and chunks, so the measure counts *chunks finis
 
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 from sparkdiag.evidence.stacks import Frame, LocalValue
@@ -15,6 +16,10 @@ from sparkdiag.scenario.model import LayerClock, LoopVariable, Scenario
 
 _LAYER = re.compile(r"(?:^|\.)layers?\.(\d{1,6})(?:\.|$)")
 _LAST_INT = re.compile(r"(\d{1,6})(?!.*\d)", re.DOTALL)
+_FALL_CHUNKS = 1.5
+"""A fall by more is no mere distance between two ranks."""
+_CONFIRMED_BY = 3
+_MISREAD_IN_A_ROW = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,17 +150,19 @@ def advanced(positions: list[CallPosition]) -> bool:
 
 
 def plan_of(scenario: Scenario, *, prompt_tokens: int, dcp: int, positions: list[CallPosition]) -> PrefillPlan | None:
-    """The prefill's plan. A call's keys are local to the rank with DCP; where more keys are seen than that allows,
-    they are taken as global, and where even that cannot be, nothing is planned."""
+    """The prefill's plan. A call's keys are local to the rank with DCP; where more keys are seen (twice: once may be
+    misread) than that allows, they are taken as global, and where even that cannot be, nothing is planned."""
     chunk = scenario.server.chunk_tokens
     if prompt_tokens <= 0:
         return None
-    most = max((position.keys or 0 for position in positions), default=0)
+    seen = Counter(position.keys for position in positions if position.keys)
+    most = max((keys for keys, times in seen.items() if times > 1), default=0)
     layers = scenario.work.layers or _layers_seen(positions)
     ratio = scenario.work.compress_ratio
     for per_key in (ratio * max(1, dcp), ratio):
-        if most * per_key <= prompt_tokens * 1.03 + 64 * per_key:
-            return PrefillPlan(tokens=prompt_tokens, chunk_tokens=chunk, tokens_per_key=per_key, layers=layers)
+        plan = PrefillPlan(tokens=prompt_tokens, chunk_tokens=chunk, tokens_per_key=per_key, layers=layers)
+        if most * per_key <= _most_tokens(plan):
+            return plan
     return None
 
 
@@ -187,23 +194,53 @@ def _layer_part(position: CallPosition, plan: PrefillPlan, order: dict[int, int]
 
 
 def work_points(positions: list[CallPosition], plan: PrefillPlan) -> list[WorkPoint]:
-    """Positions as work, never backwards. A fall of more than a chunk (preemption: the prefill runs again) begins
-    anew; smaller ones are two ranks a little apart and are left out."""
+    """Positions as work, never backwards; a prefill that ran again (preemption) begins anew, see ``forwards``."""
+    likely = [position for position in positions if _possible(position, plan)]
     widest: dict[int, int] = {}
-    for position in positions:
+    for position in likely:
         if position.keys is not None and position.rows:
             widest[position.keys] = max(widest.get(position.keys, 0), position.rows)
-    order = {layer: n for n, layer in enumerate(sorted({p.layer for p in positions if p.layer is not None}))}
-    points: list[WorkPoint] = []
-    for position in sorted(positions, key=lambda p: p.at_s):
-        if position.keys is None:
-            continue
-        point = _work_point(position, plan, widest=widest.get(position.keys), order=order)
-        if points and point.chunks < points[-1].chunks - 1.5:
-            points = []
-        if not points or point.chunks >= points[-1].chunks:
-            points.append(point)
-    return points
+    order = {layer: n for n, layer in enumerate(sorted({p.layer for p in likely if p.layer is not None}))}
+    return forwards(
+        [
+            _work_point(position, plan, widest=widest.get(position.keys or 0), order=order)
+            for position in sorted(likely, key=lambda p: p.at_s)
+        ]
+    )
+
+
+def _possible(position: CallPosition, plan: PrefillPlan) -> bool:
+    """A look that does not stop the process can read an integer while it is replaced: more keys or rows than the
+    prompt or a chunk has were never there."""
+    keys, rows = position.keys, position.rows or 0
+    return keys is not None and keys * plan.tokens_per_key <= _most_tokens(plan) and rows <= plan.chunk_tokens
+
+
+def _most_tokens(plan: PrefillPlan) -> float:
+    return plan.tokens * 1.03 + 64 * plan.tokens_per_key
+
+
+def forwards(points: list[WorkPoint]) -> list[WorkPoint]:
+    """``points`` in order of time without those that fall back. A small fall is two ranks a little apart. A larger one
+    is a misread value unless the next ones confirm it; then it was the point before that was misread, or the prefill
+    runs again and begins anew."""
+    kept: list[WorkPoint] = []
+    fallen: list[WorkPoint] = []
+    for point in points:
+        if kept and point.chunks < kept[-1].chunks - _FALL_CHUNKS:
+            fallen.append(point)
+            if len(fallen) == _CONFIRMED_BY:
+                kept, fallen = _resumed(kept, fallen), []
+        elif not kept or point.chunks >= kept[-1].chunks:
+            kept.append(point)
+            fallen = []
+    return kept
+
+
+def _resumed(kept: list[WorkPoint], fallen: list[WorkPoint]) -> list[WorkPoint]:
+    rising = [point for n, point in enumerate(fallen) if all(point.chunks >= before.chunks for before in fallen[:n])]
+    below = [point for point in kept if point.chunks <= rising[0].chunks]
+    return [*below, *rising] if len(kept) - len(below) <= _MISREAD_IN_A_ROW else rising
 
 
 def _work_point(position: CallPosition, plan: PrefillPlan, *, widest: int | None, order: dict[int, int]) -> WorkPoint:

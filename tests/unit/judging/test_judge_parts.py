@@ -1,5 +1,9 @@
 """The judge's parts: positions, work, fits, KV pace, baselines, odd ranks."""
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +14,7 @@ from sparkdiag.evidence.stacks import Frame, LocalValue, StackSample, ThreadStac
 from sparkdiag.evidence.timeline import KvCapacity
 from sparkdiag.judging.baseline import reference_baseline, scaled_seconds
 from sparkdiag.judging.fit import Step, forecast_rest, merge_steps
-from sparkdiag.judging.forecast import Moment, forecast_from_kv, kv_pace, kv_tokens
+from sparkdiag.judging.forecast import Moment, forecast_from_kv, forecast_from_loops, kv_pace, kv_tokens
 from sparkdiag.judging.process_set import Standing, dcp_size, odd_ranks
 from sparkdiag.judging.progress import (
     CallPosition,
@@ -25,6 +29,7 @@ from sparkdiag.judging.signature import State, look_at
 from sparkdiag.judging.simulation import PrefillModel
 from sparkdiag.scenario.model import BaselineSettings, LayerClock, Reference
 
+RECORDINGS = Path(__file__).parents[2] / "recordings"
 CLOCK = LayerClock(function="sparse_attn_indexer", variable="k_cache_prefix")
 
 
@@ -133,15 +138,57 @@ def test_calls_that_split_a_chunk_by_rows_still_count_in_order() -> None:
     assert points[1].chunks == pytest.approx(400 / 512 / 2)
 
 
-def test_a_prefill_that_runs_again_begins_anew() -> None:
-    late, early = _position(1, values=_loop(0, 0, keys=2000)), _position(2, values=_loop(0, 0, keys=256))
-    assert [point.at_s for point in work_points([late, early], PLAN)] == [2]
+def _points(*keys: int) -> list[float]:
+    """At which second (0, 1, 2 ...) the positions with these keys are kept."""
+    found = [_position(at_s, values=_loop(0, 0, keys=count)) for at_s, count in enumerate(keys)]
+    return [point.at_s for point in work_points(found, PLAN)]
+
+
+def test_a_prefill_that_runs_again_begins_anew_once_that_is_confirmed() -> None:
+    assert _points(1400, 1600, 1800, 2000, 256, 260) == [0, 1, 2, 3]
+    assert _points(1400, 1600, 1800, 2000, 256, 260, 300) == [4, 5, 6]
+
+
+def test_a_misread_value_is_left_out_and_forgets_nothing() -> None:
+    """Without stopping the process an integer can be read while it is replaced (seen on H200: keys = rows)."""
+    assert _points(512, 768, 3, 1024, 1280) == [0, 1, 3, 4]
+    assert _points(512, 768, 2000, 1024, 1280, 1536) == [0, 1, 3, 4, 5]
+    assert _points(512, 768, 462_281_264, 1024) == [0, 1, 3]
+
+
+def test_one_misread_count_of_keys_does_not_take_the_plan_away() -> None:
+    found = [_position(n, values=_loop(0, 0, keys=keys)) for n, keys in enumerate((256, 256, 462_281_264))]
+    plan = plan_of(scenario_for(PrefillModel(seconds=1, tokens=4096)), prompt_tokens=4096, dcp=2, positions=found)
+    assert plan is not None and plan.tokens_per_key == 2
+
+
+def test_the_recorded_loops_of_a_real_stall_foresee_its_end() -> None:
+    """250,000 tokens on two H200s at DCP 2, seven misread values among 251: the same server took 118.5 s."""
+    base = _position(values=_loop(0, 0))
+    lines = (RECORDINGS / "h200" / "dcp2slow-250k-loop-positions.jsonl").read_text(encoding="utf-8").splitlines()
+    positions = [
+        replace(
+            base,
+            at_s=row["t"],
+            pid=row["worker"],
+            call=tuple(row.values()),
+            **{name: row[name] for name in ("layer", "passed", "total", "rows", "keys")},
+        )
+        for row in map(json.loads, lines)
+    ]
+    plan = PrefillPlan(tokens=250_000, chunk_tokens=8192, tokens_per_key=2, layers=6)
+    for now_s in (20.0, 30.0, 40.0, 50.0, 60.0, 68.0):
+        seen = [position for position in positions if position.at_s <= now_s]
+        forecast = forecast_from_loops(work_points(seen, plan), plan, Moment(sent_s=0, now_s=now_s))
+        assert forecast is not None
+        assert forecast.low_s < 118.5 < forecast.high_s
+        assert abs(forecast.best_s - 118.5) < 0.15 * 118.5
 
 
 def test_keys_beyond_the_local_share_are_taken_as_global() -> None:
     scenario = scenario_for(PrefillModel(seconds=1, tokens=4096))
-    local = plan_of(scenario, prompt_tokens=4096, dcp=2, positions=[_position(values=_loop(0, 0, keys=2048))])
-    whole = plan_of(scenario, prompt_tokens=4096, dcp=2, positions=[_position(values=_loop(0, 0, keys=4096))])
+    local = plan_of(scenario, prompt_tokens=4096, dcp=2, positions=[_position(values=_loop(0, 0, keys=2048))] * 2)
+    whole = plan_of(scenario, prompt_tokens=4096, dcp=2, positions=[_position(values=_loop(0, 0, keys=4096))] * 2)
     assert local is not None
     assert whole is not None
     assert (local.tokens_per_key, whole.tokens_per_key) == (2, 1)
