@@ -192,7 +192,9 @@ def test_keys_beyond_the_local_share_are_taken_as_global() -> None:
     assert local is not None
     assert whole is not None
     assert (local.tokens_per_key, whole.tokens_per_key) == (2, 1)
-    assert plan_of(scenario, prompt_tokens=4096, dcp=2, positions=[_position(values=_loop(0, 0, keys=40_000))]) is None
+    assert (
+        plan_of(scenario, prompt_tokens=4096, dcp=2, positions=[_position(values=_loop(0, 0, keys=40_000))] * 2) is None
+    )
 
 
 @given(alike=st.floats(0, 3), growing=st.floats(0, 3), done=st.integers(4, 30))
