@@ -1,7 +1,11 @@
 """From a verdict to an exit code; from an exit code to what ``git bisect run`` understands."""
 
+from typing import TYPE_CHECKING
+
 from sparkdiag.errors import ExitCode
-from sparkdiag.evidence.verdict import Verdict
+
+if TYPE_CHECKING:
+    from sparkdiag.evidence.verdict import Verdict
 
 GIT_BISECT_GOOD = 0
 GIT_BISECT_BAD = 1
@@ -10,7 +14,7 @@ GIT_BISECT_ABORT = 128
 GIT_BISECT_CODES = frozenset({GIT_BISECT_GOOD, GIT_BISECT_BAD, GIT_BISECT_SKIP, GIT_BISECT_ABORT})
 
 
-def exit_code_of(verdict: Verdict | None) -> ExitCode:
+def exit_code_of(verdict: "Verdict | None") -> ExitCode:
     """README, "Exit codes". A run without a verdict is inconclusive."""
     if verdict is None:
         return ExitCode.INCONCLUSIVE

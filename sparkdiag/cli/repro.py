@@ -89,6 +89,7 @@ def _request(
 ) -> "ReproRequest":
     """Everything resolved and checked, before anything is started."""
     from sparkdiag.environment.config import read_config
+    from sparkdiag.environment.spec import LabSpec, parse_spec
     from sparkdiag.observing.gpu import gpu_names
     from sparkdiag.reproducing.choice import choose
     from sparkdiag.reproducing.request import ReproRequest
@@ -97,9 +98,12 @@ def _request(
 
     config = read_config()
     choice = choose(env=env, scenario=scenario, configured_env=config.env, gpus=len(gpu_names()))
+    spec = parse_spec(choice.env_spec)
     typer.echo(choice.because, err=True)
-    if overrides["model"] is None:
+    if overrides["model"] is None and not isinstance(spec, LabSpec):
         overrides["model"] = config.model
+    if repo is not None and isinstance(spec, LabSpec):
+        typer.echo(f"--repo {repo} is not looked at: the lab has a git history of its own", err=True)
     extra_args = tuple(context.args)
     _check_flags(extra_args, repo=repo, baseline_s=flags["baseline_s"])
     loaded = override(load_scenario(choice.scenario), extra_args=extra_args, **overrides)
@@ -116,6 +120,8 @@ def _request(
 
 
 def _check_flags(extra_args: tuple[str, ...], *, repo: Path | None, baseline_s: float | None) -> None:
+    from sparkdiag.environment.clone import Clone
+
     if extra_args and not extra_args[0].startswith("-"):
         raise UsageError(
             f"repro takes no argument {extra_args[0]!r}; what stands after -- are vLLM's options",
@@ -123,6 +129,8 @@ def _check_flags(extra_args: tuple[str, ...], *, repo: Path | None, baseline_s: 
         )
     if repo is not None and not repo.is_dir():
         raise UsageError(f"--repo {repo} is no folder", remedy="name a git clone of vLLM: --repo path/to/vllm")
+    if repo is not None and not Clone(repo).is_clone():
+        raise UsageError(f"--repo {repo} is no git clone", remedy="name a git clone of vLLM: --repo path/to/vllm")
     if baseline_s is not None and not 0 < baseline_s < LONGEST_S:
         raise UsageError(
             f"--baseline-s: found {baseline_s:g}; allowed: seconds, greater than 0, below {LONGEST_S:g}",

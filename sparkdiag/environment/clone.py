@@ -1,8 +1,12 @@
 """Questions to a git clone, by GitPython: bounded in time, never fetching, never running what the clone configures."""
 
 import hashlib
+import os
 import re
 from pathlib import Path
+
+# Where no git is installed this import would fail, and with it everything that needs none.
+os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
 
 import git
 from git.exc import GitError

@@ -8,8 +8,6 @@ import sys
 import sysconfig
 from pathlib import Path
 
-import uv
-
 from sparkdiag.environment.sources import PackageSources, read_sources
 from sparkdiag.errors import EnvironmentFault
 from sparkdiag.evidence.base import Value
@@ -49,8 +47,10 @@ def in_vllm_range(version: tuple[int, int]) -> bool:
 def find_uv() -> str:
     """uv's executable: the one sparkdiag depends on, else one on PATH."""
     try:
-        return str(uv.find_uv_bin())
-    except FileNotFoundError:
+        from uv import find_uv_bin  # an existing environment needs no uv
+
+        return str(find_uv_bin())
+    except (ImportError, FileNotFoundError):
         found = shutil.which("uv")
     if found is None:
         raise EnvironmentFault("uv's executable is missing", remedy="python -m pip install uv")

@@ -15,6 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+# Where no git is installed this import would fail; with it, the call that needs git says what is missing.
+os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+
 import git
 from git.exc import GitCommandError, GitCommandNotFound
 

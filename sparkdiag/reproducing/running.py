@@ -22,7 +22,7 @@ class RunInProgress:
         self.clock = clock
         self.launched_s = 0.0
         """When the server was started, on the run clock."""
-        self._loading_step = ""
+        self._loading_step = "importing vLLM"
         self._loading_said_s = 0.0
         folder.write_record(record)
 
@@ -34,10 +34,11 @@ class RunInProgress:
         self.folder.append(NoteEvent(t_s=self.clock(), source=source, text=text))
         self.view.note(text)
 
-    def loading(self, elapsed_s: float, last_line: str, hint: str | None) -> None:
-        """While the server loads: the view's business only, the log has it all. A line a step, or now and then."""
-        step = hint or last_line
-        if step == self._loading_step and elapsed_s - self._loading_said_s < SAY_EVERY_S:
+    def loading(self, elapsed_s: float, _last_line: str, hint: str | None) -> None:
+        """While the server loads: the view's business only, the log has it all. A line a step, or now and then; a
+        line that names no step is the log's noise."""
+        step = hint or self._loading_step
+        if step == self._loading_step and self._loading_said_s and elapsed_s - self._loading_said_s < SAY_EVERY_S:
             return
         self._loading_step, self._loading_said_s = step, elapsed_s
         self.view.phase("loading", f"{elapsed_s:.0f} s: {step}"[:160])

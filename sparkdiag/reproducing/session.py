@@ -142,8 +142,11 @@ def _kept_whatever_happens(run: RunInProgress) -> Iterator[None]:
     """Whatever ends the run early, its record says so, and what was seen until then stays readable."""
     try:
         yield
-    except (KeyboardInterrupt, Terminated):
+    except KeyboardInterrupt:
         run.update(status="interrupted", error="interrupted by the user")
+        raise
+    except Terminated:
+        run.update(status="interrupted", error="terminated (SIGTERM)")
         raise
     except SparkdiagError as error:
         run.update(status="failed", error=redact_text("\n".join([error.message, *error.details])))
@@ -201,6 +204,9 @@ def _launch(
         cores=sorted(os.sched_getaffinity(0)),
         ptracer_pid=os.getpid(),
     )
+    if environment.kind != "existing":
+        # Its bytecode is written when it is built; a server that may not write the rest starts minutes later.
+        command = command.model_copy(update={"drop_env": (*command.drop_env, "PYTHONDONTWRITEBYTECODE")})
     run.update(server_argv=redact_argv(command.argv), server_env=redact_env(command.env))
     run.phase("launching", f"vLLM {environment.vllm_version or '?'}, TP {server.tp}, DCP {server.dcp}")
     run.launched_s = run.clock()
