@@ -1,15 +1,14 @@
 """``sparkdiag scenario``: the known stalls, as data."""
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sparkdiag.errors import ExitCode, ScenarioError
-from sparkdiag.evidence.base import SCHEMA
-from sparkdiag.scenario.load import builtin_names, load_scenario, scenario_text
-from sparkdiag.scenario.model import Scenario
-from sparkdiag.scenario.shown import escaped
+
+if TYPE_CHECKING:
+    from sparkdiag.scenario.model import Scenario
 
 app = typer.Typer(
     name="scenario",
@@ -27,6 +26,8 @@ def list_scenarios(json_output: Json = False) -> None:
 
     Example: sparkdiag scenario list
     """
+    from sparkdiag.scenario.load import builtin_names, load_scenario
+
     scenarios = [load_scenario(name) for name in builtin_names()]
     if json_output:
         _write_json({"scenarios": [_summary(scenario) for scenario in scenarios]})
@@ -42,6 +43,9 @@ def show(scenario: NameOrFile, json_output: Json = False) -> None:
 
     Example: sparkdiag scenario show sm12x-mqa-prefill > mine.toml
     """
+    from sparkdiag.scenario.load import load_scenario, scenario_text
+    from sparkdiag.scenario.shown import escaped
+
     loaded = load_scenario(scenario)
     if json_output:
         _write_json({"scenario": loaded.model_dump(mode="json", by_alias=True)})
@@ -55,6 +59,8 @@ def check(scenario: NameOrFile, json_output: Json = False) -> None:
 
     Example: sparkdiag scenario check ./mine.toml
     """
+    from sparkdiag.scenario.load import load_scenario
+
     try:
         loaded = load_scenario(scenario)
     except ScenarioError as error:
@@ -68,7 +74,7 @@ def check(scenario: NameOrFile, json_output: Json = False) -> None:
         typer.echo(f"{loaded.name}: fine ({loaded.title})")
 
 
-def _summary(scenario: Scenario) -> dict[str, Any]:
+def _summary(scenario: "Scenario") -> dict[str, Any]:
     return {
         "name": scenario.name,
         "title": scenario.title,
@@ -82,4 +88,6 @@ def _summary(scenario: Scenario) -> dict[str, Any]:
 
 
 def _write_json(document: dict[str, Any]) -> None:
+    from sparkdiag.evidence.base import SCHEMA
+
     typer.echo(json.dumps({"schema": SCHEMA} | document, indent=2))
