@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -163,14 +164,15 @@ def _show(run_dir: Path, *, as_json: bool) -> None:
     from sparkdiag.recording.read import read_run
     from sparkdiag.reporting.document import document_json
     from sparkdiag.reporting.markdown import write_report
-    from sparkdiag.reporting.summary import summary
+    from sparkdiag.reporting.summary import summary, wrapped
 
     stored = read_run(run_dir)
     report = write_report(stored)
     if as_json:
         typer.echo(document_json(stored))
     else:
-        typer.echo(summary(stored, report=report))
+        text = summary(stored, report=report)
+        typer.echo(wrapped(text, columns=get_terminal_size().columns - 1) if sys.stdout.isatty() else text)
 
 
 def _again(request: "ReproRequest") -> str:

@@ -1,13 +1,17 @@
 """The few plain lines at the end of a run: what it was, why, where the report is, what to type next."""
 
+import textwrap
 from pathlib import Path
 from shlex import join, quote
 
 from sparkdiag.evidence.stored import StoredRun
+from sparkdiag.evidence.verdict import EvidenceItem
 from sparkdiag.reporting.phrases import CONTAINMENT, headline, verdict_sentence
 from sparkdiag.reporting.safe_text import plain
 
-_MOST_EVIDENCE = 3
+_MOST_EVIDENCE = 4
+_WIDEST = 110
+_HANGING = " " * 11
 
 
 def summary(stored: StoredRun, *, report: Path | None = None) -> str:
@@ -16,13 +20,27 @@ def summary(stored: StoredRun, *, report: Path | None = None) -> str:
     where = f" in {verdict.function}" if verdict is not None and verdict.function else ""
     lines = [f"{headline(stored)}{where}", verdict_sentence(stored)]
     if verdict is not None:
-        lines += [f"  for:     {item.text} [{item.source}]" for item in verdict.evidence_for[:_MOST_EVIDENCE]]
-        lines += [f"  against: {item.text} [{item.source}]" for item in verdict.evidence_against[:_MOST_EVIDENCE]]
+        lines += [f"  for:     {item.text} [{item.source}]" for item in _leading(verdict.evidence_for)]
+        lines += [f"  against: {item.text} [{item.source}]" for item in _leading(verdict.evidence_against)]
     lines += [_dcp(stored), _revision(stored)]
     lines += [f"missing:  {problem}" for problem in stored.problems[:_MOST_EVIDENCE]]
     lines.append(f"report:   {report or stored.run_dir}")
     lines.append(f"next:     {_next(stored)}")
     return "\n".join(plain(line, at_most=600) for line in lines)
+
+
+def wrapped(text: str, *, columns: int) -> str:
+    """``text`` for a terminal of that width: lines broken between words, the rest hanging under its own text."""
+    width = max(40, min(columns, _WIDEST))
+    return "\n".join(
+        textwrap.fill(line, width, subsequent_indent=_HANGING, break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
+    )
+
+
+def _leading(items: tuple[EvidenceItem, ...]) -> list[EvidenceItem]:
+    """The last item of each source, which is the one that sums it up; the first few sources."""
+    return list({item.source: item for item in items}.values())[:_MOST_EVIDENCE]
 
 
 def _dcp(stored: StoredRun) -> str:

@@ -86,17 +86,18 @@ def _healthy(client: httpx.Client) -> bool:
 def _answers_itself(server: Loading) -> bool:
     """False when the port belongs to a process outside the tree; True also where the system does not tell."""
     port = httpx.URL(server.base_url).port
-    pids = server.tree_pids
-    asked = False
-    for pid in pids:
+    refused = False
+    for pid in server.tree_pids:
         try:
             connections = psutil.Process(pid).net_connections(kind="tcp")
+        except psutil.NoSuchProcess:
+            continue  # it has just died: whoever answered, it was not this one
         except psutil.Error:
+            refused = True
             continue
-        asked = True
         if any(item.status == psutil.CONN_LISTEN and item.laddr and item.laddr.port == port for item in connections):
             return True
-    return not asked
+    return refused
 
 
 def free_port() -> int:

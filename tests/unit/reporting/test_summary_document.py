@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sparkdiag.evidence.verdict import Forecast
 from sparkdiag.reporting.document import document, document_json
-from sparkdiag.reporting.summary import summary
+from sparkdiag.reporting.summary import summary, wrapped
 from tests.unit.reporting.sample_runs import COMPLETED, CRAWLING, EVERY, FAILED, SHA, SUSPECT
 
 
@@ -97,3 +97,12 @@ def test_the_control_is_the_same_command_at_dcp_1(command: str, control: str) ->
     record = CRAWLING.record.model_copy(update={"command": tuple(command.split())})
     last = summary(CRAWLING.model_copy(update={"record": record})).splitlines()[-1]
     assert last == f"next:     {control}    # the healthy control"
+
+
+def test_on_a_terminal_lines_break_between_words_and_hang() -> None:
+    text = "  for:     " + "a word " * 40 + "\nreport:   /a/very/long/path/" + "x" * 120
+    lines = wrapped(text, columns=80).split("\n")
+    assert all(len(line) <= 80 for line in lines[:-2])
+    assert lines[1].startswith(" " * 11 + "a")
+    assert any("/a/very/long/path/" + "x" * 120 in line for line in lines)
+    assert wrapped(text, columns=80).split() == text.split()
