@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import tempfile
 import threading
 from collections.abc import Callable
@@ -74,10 +73,8 @@ class _StreamFile:
 class RunFolder:
     """One run on disk. ``append`` and ``write_record`` may be called from any thread and never raise ``OSError``."""
 
-    def __init__(self, path: Path, private_dir: Path) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.private_dir = private_dir
-        """A temporary folder (0700) for sockets and the probe's files; gone after ``close``."""
         self._lock = threading.Lock()
         self._streams: dict[Stream, _StreamFile] = {}
         self._failures: dict[str, tuple[str, int]] = {}
@@ -100,7 +97,7 @@ class RunFolder:
         name = folder_name(scenario_name=scenario_name, short_sha=short_sha, dcp=dcp, now=now)
         try:
             path = _make_unique(runs_dir, name)
-            folder = cls(path.resolve(), Path(tempfile.mkdtemp(prefix="sparkdiag-")))
+            folder = cls(path.resolve())
             for stream in STREAMS:
                 folder._stream(stream).open()
         except OSError as error:
@@ -141,13 +138,12 @@ class RunFolder:
         return path
 
     def close(self) -> None:
-        """Closes the streams and removes ``private_dir``. Safe to call twice; later appends are noted, not written."""
+        """Closes the streams. Safe to call twice; later appends are noted, not written."""
         with self._lock:
             self._closed = True
             for stream in self._streams.values():
                 with suppress(OSError):
                     stream.close()
-        shutil.rmtree(self.private_dir, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self

@@ -120,6 +120,10 @@ def _dcp(stored: StoredRun) -> str:
 
 def _revision(stored: StoredRun) -> str:
     proof = stored.record.revision
+    if stored.record.dcp is None:  # proved together with the DCP size, when the server is ready
+        prepared = stored.record.environment.get("revision_sha") or stored.record.environment.get("vllm_version")
+        at = f" (the environment is at {code(str(prepared))})" if prepared else ""
+        return f"**not proved**: the run ended before the running server was asked{at}"
     what = code(proof.sha) if proof.sha else "no git revision"
     version = f", vLLM {code(proof.version)}" if proof.version else ""
     word = "**proved**" if proof.proved else "**not proved**"

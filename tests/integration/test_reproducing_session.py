@@ -148,7 +148,6 @@ def test_a_crawling_tree_is_found_stopped_and_reported(tmp_path: Path, monkeypat
     everything = "".join(path.read_text(errors="replace") for path in folder.path.rglob("*") if path.is_file())
     assert "hunter2secret" not in everything
     assert view.phases[-2:] == ["stopping", "reporting"]
-    assert not folder.private_dir.exists()
 
 
 def test_a_healthy_tree_completes_with_the_needle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,18 +169,6 @@ def test_a_folder_that_vanishes_ends_nothing(run: RunFolder) -> None:
     assert any("run.json" in problem for problem in run.problems)
 
 
-def test_the_private_folder_is_ours_alone_elsewhere_and_goes(run: RunFolder) -> None:
-    private = run.private_dir
-    assert private.stat().st_mode & 0o777 == 0o700
-    assert run.path not in private.parents
-    assert len(str(private)) < 80
-    (private / "socket").write_text("")
-    run.close()
-    run.close()
-    assert not private.exists()
-    assert run.path.exists()
-
-
 def test_after_close_an_append_is_a_problem_and_a_report_still_is_kept(run: RunFolder) -> None:
     with run:
         pass
