@@ -19,6 +19,13 @@ app = typer.Typer(help="List and prune run folders.\n\nExample: sparkdiag runs l
 Runs = Annotated[Path, typer.Option("--out", help="Folder that run folders are made in.")]
 
 
+def _checked(out: Path) -> Path:
+    """A folder that is not there yet holds no runs; a file never will."""
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out {out} is a file, not a folder of runs", remedy="sparkdiag runs list --out FOLDER")
+    return out
+
+
 @app.command("list")
 def list_(
     out: Runs = Path("runs"),
@@ -30,7 +37,7 @@ def list_(
     """
     from sparkdiag.recording.read import list_runs
 
-    found = list_runs(out)
+    found = list_runs(_checked(out))
     if as_json:
         document = {"schema": 1, "runs": [_entry(path, record) for path, record in found]}
         typer.echo(json.dumps(document, indent=2))
@@ -54,7 +61,7 @@ def prune(
     """
     from sparkdiag.recording.read import list_runs
 
-    old = [(path, record) for path, record in list_runs(out) if record.status != "running"][keep:]
+    old = [(path, record) for path, record in list_runs(_checked(out)) if record.status != "running"][keep:]
     for path, record in old:
         if not as_json:
             typer.echo(printable(f"{'deleted' if yes else 'would delete'} {path} ({_what(record)})"))
