@@ -66,7 +66,7 @@ def test_a_killed_run_can_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_device_does_not_end_the_run(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path, tmp_path / "private")
+    run = RunFolder(tmp_path)
     (tmp_path / "timeline.jsonl").symlink_to("/dev/full")
     run.append(NoteEvent(t_s=0, source="x", text="y"))
     run.append(NoteEvent(t_s=1, source="x", text="y"))
