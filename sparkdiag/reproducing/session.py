@@ -18,6 +18,7 @@ from sparkdiag.evidence.verdict import Baseline
 from sparkdiag.observing.gpu import gpu_names
 from sparkdiag.recording.folder import RunFolder
 from sparkdiag.recording.redact import redact_argv, redact_env, redact_line, redact_text
+from sparkdiag.reporting.estimate import estimate
 from sparkdiag.reproducing.baseline import baseline_of, find_baseline
 from sparkdiag.reproducing.host import describe_host
 from sparkdiag.reproducing.progress import View
@@ -32,6 +33,8 @@ from sparkdiag.serving.private_folder import make_private_folder, remove
 from sparkdiag.serving.readiness import free_port
 
 STOP_GRACE_S = 10.0
+LAB_READY_S, LAB_VERDICT_S = 60.0, 60.0
+"""What the lab takes on two cores (docs/measured.md). Of other servers nothing is known beforehand."""
 
 
 def run_clock() -> Callable[[], float]:
@@ -209,6 +212,16 @@ def _launch(
         command = command.model_copy(update={"drop_env": (*command.drop_env, "PYTHONDONTWRITEBYTECODE")})
     run.update(server_argv=redact_argv(command.argv), server_env=redact_env(command.env))
     run.phase("launching", f"vLLM {environment.vllm_version or '?'}, TP {server.tp}, DCP {server.dcp}")
+    if request.scenario.lab:
+        tokens = request.scenario.prompt.tokens
+        forecast = estimate(
+            environment_s=None,
+            ready_s=LAB_READY_S,
+            verdict_within_s=LAB_VERDICT_S,
+            prompt_tokens=tokens,
+            dcp=server.dcp,
+        )
+        run.view.note(f"estimate: {forecast}")
     run.launched_s = run.clock()
     return launch(
         command,
