@@ -114,7 +114,6 @@ def _request(
         env_spec=choice.env_spec,
         revision=rev,
         repo=str(clone) if clone else None,
-        extra_args=extra_args,
         command=("sparkdiag", *sys.argv[1:]),
         **flags,
     )

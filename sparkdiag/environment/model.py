@@ -23,6 +23,8 @@ class Environment(Value):
     """Folders that go on the server's PYTHONPATH."""
     env: dict[str, str] = {}
     """Variables the server needs beyond the scenario's."""
+    drop_env: tuple[str, ...] = ()
+    """Variables of sparkdiag's own environment that the server must not inherit."""
     vllm_version: str | None = None
     package_path: str | None = None
     """Folder of the installed ``vllm`` package: the running server must import it from here."""

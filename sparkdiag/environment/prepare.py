@@ -124,6 +124,8 @@ def _release(
         key=built.stamp.key,
         python=built.python,
         serve_prefix=(built.python, "-m", API_SERVER),
+        # Its bytecode is written when it is built; a server that may not write the rest starts minutes later.
+        drop_env=("PYTHONDONTWRITEBYTECODE",),
         vllm_version=built.stamp.vllm_version,
         package_path=built.package_path,
         repo=str(repo) if repo else None,

@@ -5,7 +5,8 @@ from sparkdiag.scenario.model import Scenario
 
 
 class ReproRequest(Value):
-    """One ``repro``: a scenario with its overrides applied, where to run it, and where to leave the evidence."""
+    """One ``repro``: a scenario with its overrides applied (the arguments after ``--`` among them), where to run it,
+    and where to leave the evidence."""
 
     scenario: Scenario
     env_spec: str
@@ -18,7 +19,6 @@ class ReproRequest(Value):
     """Run the same prompt at DCP 1 first and take its time as the baseline."""
     probe: bool = True
     wait_for_machine: bool = True
-    extra_args: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     """What the user typed; redacted before it is kept."""
 

@@ -13,7 +13,7 @@ from sparkdiag.environment.model import Environment
 from sparkdiag.environment.prepare import prepare
 from sparkdiag.environment.spec import parse_spec
 from sparkdiag.errors import SparkdiagError
-from sparkdiag.evidence.run import RunRecord
+from sparkdiag.evidence.run import Host, RunRecord
 from sparkdiag.evidence.verdict import Baseline
 from sparkdiag.observing.gpu import gpu_names
 from sparkdiag.recording.folder import RunFolder
@@ -26,6 +26,7 @@ from sparkdiag.reproducing.request import ReproRequest, control_request
 from sparkdiag.reproducing.running import Notes, RunInProgress
 from sparkdiag.reproducing.signals import Terminated
 from sparkdiag.reproducing.trial import prompt_and_judge
+from sparkdiag.scenario.model import Scenario
 from sparkdiag.serving.command import server_command
 from sparkdiag.serving.launch import LaunchedServer, launch
 from sparkdiag.serving.machine_lock import machine_lock
@@ -57,9 +58,15 @@ def reproduce(request: ReproRequest, *, view: View) -> tuple[RunFolder, RunRecor
     with machine_lock(what=what, on_wait=waiting, no_wait=not request.wait_for_machine):
         clock = run_clock()
         environment = _environment(request, view=view)
+        environment_s = clock()
         with hold(environment):
-            control = _control(request, environment=environment, view=view) if request.control else None
-            return _one_run(request, environment=environment, control=control, view=view, clock=clock)
+            control = None
+            if request.control:
+                control = _control(request, environment=environment, environment_s=environment_s, view=view)
+                clock = run_clock()  # the control's time is not this run's
+            return _one_run(
+                request, environment=environment, environment_s=environment_s, control=control, view=view, clock=clock
+            )
 
 
 def _environment(request: ReproRequest, *, view: View) -> Environment:
@@ -73,11 +80,16 @@ def _environment(request: ReproRequest, *, view: View) -> Environment:
     )
 
 
-def _control(request: ReproRequest, *, environment: Environment, view: View) -> Baseline | None:
+def _control(request: ReproRequest, *, environment: Environment, environment_s: float, view: View) -> Baseline | None:
     """Run the DCP 1 twin in a folder of its own; no baseline when it does not complete."""
     view.note("control run first: the same prompt at DCP 1")
     folder, record = _one_run(
-        control_request(request), environment=environment, control=None, view=view, clock=run_clock()
+        control_request(request),
+        environment=environment,
+        environment_s=environment_s,
+        control=None,
+        view=view,
+        clock=run_clock(),
     )
     verdict = record.verdict
     if verdict is None or verdict.outcome != "completed" or record.timings_s.prompt_to_first_token_s is None:
@@ -90,16 +102,19 @@ def _one_run(
     request: ReproRequest,
     *,
     environment: Environment,
+    environment_s: float,
     control: Baseline | None,
     view: View,
     clock: Callable[[], float],
 ) -> tuple[RunFolder, RunRecord]:
-    run = _begin(request, environment=environment, view=view, clock=clock)
+    host = describe_host(gpu_names())
+    run = _begin(request, environment=environment, host=host, view=view, clock=clock)
+    run.time(environment_s=environment_s)
     with _kept_whatever_happens(run):
         baseline = control or find_baseline(
             request.scenario,
             environment=environment,
-            host=run.record.host or describe_host(()),
+            host=host,
             runs_dir=Path(request.runs_dir),
             given_s=request.baseline_s,
             say=lambda text: run.note("baseline", text),
@@ -113,27 +128,28 @@ def _one_run(
     return run.folder, run.record
 
 
-def _begin(request: ReproRequest, *, environment: Environment, view: View, clock: Callable[[], float]) -> RunInProgress:
-    scenario = request.scenario
+def _begin(
+    request: ReproRequest, *, environment: Environment, host: Host, view: View, clock: Callable[[], float]
+) -> RunInProgress:
+    scenario, now = request.scenario, datetime.now(UTC)
     sha = environment.revision_sha or environment.vllm_version or "unknown"
     folder = RunFolder.create(
         Path(request.runs_dir),
         scenario_name=scenario.name,
         short_sha=sha[:10],
         dcp=scenario.server.dcp,
-        now=datetime.now(UTC),
+        now=now,
     )
     record = RunRecord(
         sparkdiag_version=__version__,
-        started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        started_at=now.isoformat(timespec="seconds"),
         status="running",
         scenario=scenario.model_dump(mode="json", by_alias=True),
         command=redact_argv(request.command),
         environment=environment.model_dump(mode="json", exclude={"env", "expected_files"}),
-        host=describe_host(gpu_names()),
+        host=host,
     )
     run = RunInProgress(folder, record, view=view, clock=clock)
-    run.time(environment_s=clock())
     for note in environment.notes:
         run.note("environment", note)
     view.note(f"run folder: {folder.path}")
@@ -200,28 +216,16 @@ def _launch(
         scenario=request.scenario,
         environment=environment,
         port=free_port(),
-        extra_args=request.extra_args,
         probe_dir=probe_dir,
         run_private_dir=private_dir,
         inherited=os.environ,
         cores=sorted(os.sched_getaffinity(0)),
         ptracer_pid=os.getpid(),
     )
-    if environment.kind != "existing":
-        # Its bytecode is written when it is built; a server that may not write the rest starts minutes later.
-        command = command.model_copy(update={"drop_env": (*command.drop_env, "PYTHONDONTWRITEBYTECODE")})
     run.update(server_argv=redact_argv(command.argv), server_env=redact_env(command.env))
     run.phase("launching", f"vLLM {environment.vllm_version or '?'}, TP {server.tp}, DCP {server.dcp}")
     if request.scenario.lab:
-        tokens = request.scenario.prompt.tokens
-        forecast = estimate(
-            environment_s=None,
-            ready_s=LAB_READY_S,
-            verdict_within_s=LAB_VERDICT_S,
-            prompt_tokens=tokens,
-            dcp=server.dcp,
-        )
-        run.view.note(f"estimate: {forecast}")
+        run.view.note(f"estimate: {_lab_estimate(request.scenario)}")
     run.launched_s = run.clock()
     return launch(
         command,
@@ -230,6 +234,16 @@ def _launch(
         progress=Notes(run),
         redact=redact_line,
         clock=run.clock,
+    )
+
+
+def _lab_estimate(scenario: Scenario) -> str:
+    return estimate(
+        environment_s=None,
+        ready_s=LAB_READY_S,
+        verdict_within_s=LAB_VERDICT_S,
+        prompt_tokens=scenario.prompt.tokens,
+        dcp=scenario.server.dcp,
     )
 
 

@@ -67,9 +67,7 @@ def prompt_and_judge(
         finally:
             if driver.outcome().in_flight:
                 run.phase("cancelling", "closing the connection, so that the server drops the request")
-                driver.cancel(timeout_s=CANCEL_TIMEOUT_S)
-            else:
-                client.cancel()
+            driver.cancel(timeout_s=CANCEL_TIMEOUT_S)
     finally:
         observer.stop()
 

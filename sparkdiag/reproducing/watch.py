@@ -34,13 +34,11 @@ class Watched(Protocol):
         """One look."""
 
 
-def observe_once(
-    observer: Observer, driver: Driver, server: Pollable, *, exit_seen: ServerExit | None = None
-) -> Observation:
+def observe_once(observer: Observer, driver: Driver, server: Pollable) -> Observation:
     """One picture of everything, client and server included."""
     observer.set_client(driver.outcome())
     observation = observer.snapshot()
-    ended = exit_seen or server.poll()
+    ended = server.poll()
     return observation.model_copy(update={"server_exit": ended}) if ended else observation
 
 

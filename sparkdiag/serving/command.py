@@ -32,6 +32,8 @@ class ServingEnvironment(Protocol):
     @property
     def env(self) -> dict[str, str]: ...
     @property
+    def drop_env(self) -> tuple[str, ...]: ...
+    @property
     def model_path(self) -> str | None: ...
 
 
@@ -66,7 +68,7 @@ def server_command(
     scenario: Scenario,
     environment: ServingEnvironment,
     port: int,
-    extra_args: Sequence[str],
+    extra_args: Sequence[str] = (),
     probe_dir: Path | None,
     run_private_dir: Path,
     inherited: Mapping[str, str] | None = None,
@@ -105,7 +107,7 @@ def server_command(
             cores=cores,
             ptracer_pid=ptracer_pid,
         ),
-        drop_env=DROPPED,
+        drop_env=(*DROPPED, *environment.drop_env),
         port=port,
     )
 

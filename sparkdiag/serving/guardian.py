@@ -189,7 +189,6 @@ class Guardian:
         self.tree: list[Proc] = []
         self.ever: set[int] = set()
         self.root: Proc | None = None
-        self.root_status: int | None = None
         self.root_gone_at: float | None = None
         self.backlog: deque[bytes] = deque()
         self.backlog_bytes = self.dropped_bytes = 0

@@ -24,6 +24,7 @@ class FakeEnvironment(NamedTuple):
     env: dict[str, str]
     serve_prefix: tuple[str, ...] = (sys.executable, str(FAKES / "fake_vllm.py"))
     pythonpath: tuple[str, ...] = (str(FAKES / "site"),)
+    drop_env: tuple[str, ...] = ()
     model_path: str | None = "fake"
 
 

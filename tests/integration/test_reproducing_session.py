@@ -103,6 +103,7 @@ def reproduce(
     baseline_s: float | None = 0.5,
     extra_env: dict[str, str] | None = None,
     view: Silent | None = None,
+    control: bool = False,
     **changes: int,
 ) -> tuple[RunFolder, RunRecord]:
     environment = Environment(
@@ -122,6 +123,7 @@ def reproduce(
         env_spec=f"existing:{sys.executable}",
         runs_dir=str(tmp_path / "runs"),
         baseline_s=baseline_s,
+        control=control,
         command=("sparkdiag", "repro", "--api-key", "hunter2secret"),
     )
     return session.reproduce(request, view=view or Silent())
@@ -155,6 +157,20 @@ def test_a_healthy_tree_completes_with_the_needle(tmp_path: Path, monkeypatch: p
     assert record.verdict is not None
     assert (record.verdict.outcome, record.verdict.needle) == ("completed", "retrieved")
     assert record.timings_s.prompt_to_first_token_s is not None
+
+
+def test_a_control_run_is_the_baseline_and_its_time_is_not_this_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _folder, record = reproduce(tmp_path, monkeypatch, "healthy", baseline_s=None, control=True)
+    (path, _), (control_path, control) = list_runs(tmp_path / "runs")
+    assert control.dcp is not None and control.dcp.size == 1
+    assert record.verdict is not None and record.verdict.baseline is not None
+    assert record.verdict.baseline.kind == "control-run"
+    assert record.verdict.baseline.seconds == control.timings_s.prompt_to_first_token_s
+    assert control_path.name in record.verdict.baseline.source and control_path != path
+    assert record.timings_s.environment_s == control.timings_s.environment_s
+    assert (record.timings_s.environment_s or 0) < (control.timings_s.total_s or 0)
 
 
 def test_a_stuck_rank_is_called_stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ def environment(**fields: Any) -> Any:
         "serve_prefix": ("py", "-m", "api"),
         "pythonpath": ("/lab",),
         "env": {},
+        "drop_env": (),
         "model_path": None,
     }
     return SimpleNamespace(**{**whole, **fields})
@@ -167,3 +168,8 @@ def test_a_folder_too_long_for_sockets_is_refused_before_anything_starts() -> No
 def test_an_inherited_key_would_lock_the_client_out_so_it_is_dropped() -> None:
     assert "VLLM_API_KEY" in build().drop_env
     assert ServerCommand.model_validate_json(build().model_dump_json()) == build()
+
+
+def test_what_an_environment_must_not_inherit_is_dropped_too() -> None:
+    dropped = build(environment=environment(drop_env=("PYTHONDONTWRITEBYTECODE",))).drop_env
+    assert {"VLLM_API_KEY", "PYTHONDONTWRITEBYTECODE"} <= set(dropped)
