@@ -35,8 +35,9 @@ class Head(Value):
 class Clone:
     """A clone on disk, or the clone that holds a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, timeout_s: int = TIMEOUT_S) -> None:
         self.folder = folder
+        self._timeout_s = timeout_s
         self._git = git.Git(str(folder))
         self._git.update_environment(**ENVIRONMENT)
 
@@ -49,7 +50,7 @@ class Clone:
                 with_exceptions=False,
                 stdout_as_string=False,
                 strip_newline_in_stdout=False,
-                kill_after_timeout=TIMEOUT_S,
+                kill_after_timeout=self._timeout_s,
             )
         except (GitError, OSError):
             return None
@@ -82,6 +83,10 @@ class Clone:
     def is_shallow(self) -> bool:
         """Whether the history was cut off."""
         return self._text("rev-parse", "--is-shallow-repository") == "true"
+
+    def is_partial(self) -> bool:
+        """Whether objects were left at a remote (``git clone --filter=…``): what is missing is never fetched here."""
+        return bool(self._text("config", "--get-regexp", r"^(extensions\.partialclone|remote\..*\.promisor)$"))
 
     def blob_sha256(self, sha: str, path: str) -> str | None:
         """SHA-256 of a file's content at a commit; None when it is not there."""

@@ -76,7 +76,7 @@ class Findings(Value):
         return (self.script, "serve") if self.script and named_vllm else (python, "-m", API_SERVER)
 
 
-def interrogate(python: str) -> Findings:
+def interrogate(python: str, *, timeout_s: float = TIMEOUT_S) -> Findings:
     """Ask ``python``; raises ``EnvironmentFault`` when it does not answer as an interpreter would."""
     with tempfile.TemporaryDirectory(prefix="sparkdiag-") as empty, tempfile.TemporaryFile() as output:
         try:
@@ -86,7 +86,7 @@ def interrogate(python: str) -> Findings:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                timeout=TIMEOUT_S,
+                timeout=timeout_s,
                 env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
                 start_new_session=True,
                 check=False,
@@ -94,7 +94,7 @@ def interrogate(python: str) -> Findings:
         except OSError as error:
             raise _unusable(python, error.strerror or str(error)) from error
         except subprocess.TimeoutExpired as error:
-            raise _unusable(python, f"no answer within {TIMEOUT_S} s") from error
+            raise _unusable(python, f"no answer within {timeout_s:g} s") from error
         output.seek(0)
         text = output.read(MAX_OUTPUT).decode(errors="replace")
     return parse_answer(text, python=python, exit_status=asked.returncode)

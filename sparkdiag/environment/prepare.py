@@ -141,7 +141,7 @@ def _existing(spec: ExistingSpec, *, modules: tuple[str, ...], revision: str | N
             f"{python} has no vllm", remedy=f"{python} -m pip install vllm, or name another: --env existing:PYTHON"
         )
     package = Path(findings.package_path)
-    sha, clone, notes = _revision_of(package, findings=findings)
+    sha, clone, notes = revision_of(package, findings=findings)
     _check_revision(revision, sha=sha, repo=repo or clone, python=python)
     return Environment(
         spec=spec.text,
@@ -159,7 +159,7 @@ def _existing(spec: ExistingSpec, *, modules: tuple[str, ...], revision: str | N
     )
 
 
-def _revision_of(package: Path, *, findings: Findings) -> tuple[str | None, Path | None, tuple[str, ...]]:
+def revision_of(package: Path, *, findings: Findings) -> tuple[str | None, Path | None, tuple[str, ...]]:
     """The commit a package is checked out at, the clone's root, and what a reader should know about it."""
     clone = Clone(package)
     if not clone.tracks(package / "__init__.py"):
