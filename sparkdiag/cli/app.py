@@ -1,7 +1,6 @@
 """The command line: one thin module a command, mounted here. Heavy imports stay inside the commands."""
 
 import sys
-import traceback
 from typing import Annotated
 
 import typer
@@ -11,7 +10,6 @@ from sparkdiag.cli import env, report, repro, runs, scenario
 from sparkdiag.cli.exit_codes import GIT_BISECT_CODES, git_bisect_code
 from sparkdiag.cli.failures import show_error
 from sparkdiag.errors import DefectError, ExitCode, SparkdiagError, UsageError
-from sparkdiag.recording.redact import redact_text
 
 app = typer.Typer(
     name="sparkdiag",
@@ -64,13 +62,22 @@ def _code(*, as_json: bool) -> int:
     except Exception as error:
         usage = _usage_error(error)
         if usage is None:
-            traceback.print_exc()
-            usage = DefectError(f"sparkdiag failed by itself: {type(error).__name__}: {redact_text(str(error))}")
+            usage = _defect(error)
         elif not usage.message:
             return int(ExitCode.USAGE)
         problem = usage
     show_error(problem, as_json=as_json)
     return int(problem.exit_code)
+
+
+def _defect(error: Exception) -> SparkdiagError:
+    """What nobody expected, with its traceback on stderr."""
+    import traceback
+
+    from sparkdiag.recording.redact import redact_text
+
+    traceback.print_exc()
+    return DefectError(f"sparkdiag failed by itself: {type(error).__name__}: {redact_text(str(error))}")
 
 
 def _usage_error(error: Exception) -> SparkdiagError | None:
