@@ -3,28 +3,16 @@
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
+from sparkdiag.scenario.environment_names import refused_variable
 from sparkdiag.scenario.model import Scenario, Signature
+from sparkdiag.scenario.parallel import misfit
 from sparkdiag.scenario.problem import Problem
 from sparkdiag.scenario.shown import shown
-
-OWNED_FLAGS = {
-    "--tensor-parallel-size": "server.tp",
-    "-tp": "server.tp",
-    "--decode-context-parallel-size": "server.dcp",
-    "-dcp": "server.dcp",
-    "--max-num-batched-tokens": "server.chunk_tokens",
-    "--max-model-len": "server.max_model_len",
-    "--served-model-name": "server.served_model_name",
-    "--model": "server.model",
-    "--host": None,
-    "--port": None,
-}
-"""vLLM arguments that sparkdiag writes itself, with the scenario key that sets them (None: sparkdiag chooses)."""
+from sparkdiag.scenario.vllm_flags import flag_name, owned_flag
 
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SECRET_NAME = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|API_KEY|CREDENTIALS)$", re.IGNORECASE)
 
 
 def contradictions(scenario: Scenario) -> tuple[Problem, ...]:
@@ -41,11 +29,6 @@ def contradictions(scenario: Scenario) -> tuple[Problem, ...]:
     return tuple(problem for part in parts for problem in part(scenario))
 
 
-def flag_name(argument: str) -> str:
-    """``--port=8000`` -> ``--port``."""
-    return argument.split("=", 1)[0].replace("_", "-") if argument.startswith("-") else ""
-
-
 def fits(scenario: Scenario) -> bool:
     """Whether prompt and answer fit the model length that the scenario asks for."""
     limit = scenario.server.max_model_len
@@ -54,10 +37,14 @@ def fits(scenario: Scenario) -> bool:
 
 def _server(scenario: Scenario) -> Iterator[Problem]:
     server, prompt = scenario.server, scenario.prompt
-    if server.tp % server.dcp:
+    if misfit(tp=server.tp, dcp=server.dcp) is not None:
         yield Problem(
             key="server.dcp", found=f"{server.dcp} with server.tp {server.tp}", allowed="a divisor of server.tp"
         )
+    for name, text in (("model", server.model), ("served_model_name", server.served_model_name)):
+        if text is not None and (not text.strip() or text.startswith("-")):
+            allowed = "a name or path; what begins with - would be read as an option"
+            yield Problem(key=f"server.{name}", found=shown(text), allowed=allowed)
     if not fits(scenario):
         total = prompt.tokens + prompt.max_output_tokens
         yield Problem(
@@ -75,23 +62,19 @@ def _server(scenario: Scenario) -> Iterator[Problem]:
 
 def _arguments(scenario: Scenario) -> Iterator[Problem]:
     for index, argument in enumerate(scenario.server.args):
-        flag = flag_name(argument)
-        if flag in OWNED_FLAGS:
-            key = OWNED_FLAGS[flag]
-            allowed = f"the key {key} instead" if key else "nothing: sparkdiag chooses host and port itself"
-            yield Problem(key=f"server.args[{index}]", found=shown(argument), allowed=allowed)
+        flag = owned_flag(argument)
+        if flag is not None:
+            allowed = f"the key {flag.key} instead" if flag.key else f"nothing; {flag.remedy}"
+            # By its name alone: what an option such as --api-key is set to is nobody's to read.
+            yield Problem(key=f"server.args[{index}]", found=shown(flag_name(argument)), allowed=allowed)
 
 
 def _environment(scenario: Scenario) -> Iterator[Problem]:
-    for name in scenario.server.env:
+    for name, value in scenario.server.env.items():
         if not _ENV_NAME.fullmatch(name):
             yield Problem(key="server.env", found=shown(name), allowed="names of letters, digits and _")
-        elif _SECRET_NAME.search(name):
-            yield Problem(
-                key=f"server.env.{name}",
-                found="the name of a secret",
-                allowed="no secrets: a scenario is copied into run folders; set it in the shell that starts sparkdiag",
-            )
+        elif (refused := refused_variable(name, value)) is not None:
+            yield Problem(key=f"server.env.{name}", found=refused.found, allowed=refused.allowed)
 
 
 def _signatures(scenario: Scenario) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from sparkdiag.evidence.base import SCHEMA, Value
 from sparkdiag.evidence.processes import Role
+from sparkdiag.scenario.parallel import MAX_RANKS
 
 StallKind = Literal["torch-fallback", "jit-compile", "collective-wait", "gpu-wait", "forward", "unknown"]
 
@@ -16,9 +17,9 @@ class ServerSettings(Value):
     model: str | None = None
     """Path or hub name; None in the lab, whose model sparkdiag writes."""
     served_model_name: str = "sparkdiag"
-    dcp: int = Field(default=1, ge=1)
-    tp: int = Field(default=1, ge=1)
-    """Tensor parallel size; DCP must divide it (vLLM checks this only after a long model load)."""
+    dcp: int = Field(default=1, ge=1, le=MAX_RANKS)
+    tp: int = Field(default=1, ge=1, le=MAX_RANKS)
+    """Tensor parallel size; DCP must divide it."""
     chunk_tokens: int = Field(default=8192, ge=1)
     """Tokens a prefill chunk holds: --max-num-batched-tokens."""
     max_model_len: int | None = Field(default=None, ge=1)
@@ -146,8 +147,8 @@ class Patience(Value):
 class Sampling(Value):
     """``[sampling]``: how often to look."""
 
-    cpu_share: float = Field(default=0.02, gt=0, le=1)
-    """Share of the machine's cores that py-spy's children may cost on average."""
+    cpu_share: float = Field(default=0.01, gt=0, le=1)
+    """Share of the machine's cores that taking stacks may cost on average, py-spy's processes included."""
     min_period_s: float = Field(default=0.5, gt=0)
     max_period_s: float = Field(default=10, gt=0)
     dump_timeout_s: float = Field(default=10, gt=0)

@@ -5,9 +5,10 @@ from typing import Any, Literal
 
 from sparkdiag.errors import UsageError
 from sparkdiag.scenario.check import check
-from sparkdiag.scenario.consistency import OWNED_FLAGS, flag_name
 from sparkdiag.scenario.model import Scenario
+from sparkdiag.scenario.parallel import misfit
 from sparkdiag.scenario.shown import shown
+from sparkdiag.scenario.vllm_flags import flag_name, owned_flag
 
 MIN_REASONING_OUTPUT_TOKENS = 1024
 """Room for a derivation by a byte-level tokenizer; a needle's answer needs a hundredth of it."""
@@ -24,8 +25,6 @@ _OPTIONS = {
     "prompt.depth": "--depth",
     "patience.timeout_s": "--timeout-s",
 }
-_NUMERIC_KEYS = {"server.tp": "tp", "server.dcp": "dcp", "server.chunk_tokens": "chunk_tokens"}
-_NUMERIC_KEYS["server.max_model_len"] = "max_model_len"
 
 
 def override(
@@ -67,12 +66,11 @@ def override(
 
 
 def _check_parallel(server: dict[str, Any], *, dcp_given: bool, tp_given: bool) -> None:
-    """DCP must divide TP: vLLM says so only after the model is loaded, which takes minutes."""
+    """Sizes that do not fit, in the words of the options that gave them (a file's are told by ``check``)."""
     dcp, tp = server["dcp"], server["tp"]
-    if dcp < 1 or tp < 1 or tp % dcp == 0:
+    wrong = misfit(tp=tp, dcp=dcp)
+    if wrong is None:
         return
-    fitting = -(-tp // dcp) * dcp
-    smaller = max(size for size in range(1, tp + 1) if tp % size == 0 and size <= dcp)
     if dcp_given and not tp_given:
         message = f"--dcp {dcp} does not divide the scenario's tensor parallel size {tp}"
     elif tp_given and not dcp_given:
@@ -80,7 +78,9 @@ def _check_parallel(server: dict[str, Any], *, dcp_given: bool, tp_given: bool) 
     else:
         message = f"--dcp {dcp} does not divide --tp {tp}"
     raise UsageError(
-        message, remedy=f"--dcp {dcp} --tp {fitting}, which needs {fitting} ranks; or --dcp {smaller} --tp {tp}"
+        message,
+        remedy=f"--dcp {dcp} --tp {wrong.larger_tp}, which needs {wrong.larger_tp} ranks; "
+        f"or --dcp {wrong.smaller_dcp} --tp {tp}",
     )
 
 
@@ -111,22 +111,19 @@ def _absorb(extra_args: Sequence[str], *, given: dict[str, int | None]) -> tuple
     remaining = list(extra_args)
     while remaining:
         argument = remaining.pop(0)
-        flag = flag_name(argument)
-        if flag not in OWNED_FLAGS:
+        flag, written = owned_flag(argument), flag_name(argument)
+        if flag is None:
             rest.append(argument)
             continue
-        key = OWNED_FLAGS[flag]
-        name = _NUMERIC_KEYS.get(key or "")
-        if key is None or name is None:
-            remedy = "--model PATH, before the --" if key == "server.model" else f"leave {flag} out"
-            raise UsageError(f"{flag} after -- is sparkdiag's own to choose", remedy=remedy)
+        if flag.key is None or not flag.number:
+            raise UsageError(f"{shown(written)} after -- is sparkdiag's own to choose", remedy=flag.remedy)
+        name = flag.key.removeprefix("server.")
         text = argument.split("=", 1)[1] if "=" in argument else remaining.pop(0) if remaining else ""
         if not (text.isascii() and text.isdecimal() and len(text) <= 12):
-            raise UsageError(f"{flag} needs an integer, found {shown(text)}", remedy=f"-- {flag} N")
+            raise UsageError(f"{written} needs an integer, found {shown(text)}", remedy=f"-- {written} N")
         if given.get(name) not in (None, int(text)):
-            raise UsageError(
-                f"{flag} {text} contradicts {_OPTIONS[key]} {given[name]}", remedy=f"give {_OPTIONS[key]} only"
-            )
+            option = _OPTIONS[flag.key]
+            raise UsageError(f"{written} {text} contradicts {option} {given[name]}", remedy=f"give {option} only")
         absorbed[name] = int(text)
     return rest, absorbed
 

@@ -1,19 +1,18 @@
 """The server's command line and environment, decided without starting anything.
 
-Who wins: the scenario's own arguments come after those that sparkdiag derives from it, the user's extra arguments last,
-so a later one overrides. Six options are not the user's to set this way, because sparkdiag itself depends on them:
-host, port, served name and API key (``--api-key``) are refused; the model, the sizes and the chunk may be repeated with
-the value they already have, a different value is refused with the sparkdiag option that sets it.
+Who wins: the scenario's own arguments (the user's extra ones are part of it by now) come after those that sparkdiag
+derives from it, so a later one overrides; options that are sparkdiag's own (``scenario.vllm_flags``) are refused there.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from sparkdiag.errors import EnvironmentFault, UsageError
 from sparkdiag.evidence.base import Value
 from sparkdiag.probe.locate import PLUGIN, package_folder, probe_environment
 from sparkdiag.scenario.model import Scenario
+from sparkdiag.scenario.vllm_flags import first_owned, flag_name
 
 LOOPBACK = "127.0.0.1"
 SPREAD_CORES = "{cores-per-rank}"
@@ -51,14 +50,6 @@ class ServerCommand(Value):
         return f"http://{self.host}:{self.port}"
 
 
-class _Fixed(NamedTuple):
-    """A server option that sparkdiag sets."""
-
-    names: tuple[str, ...]
-    value: str | None
-    remedy: str
-
-
 DROPPED = ("VLLM_API_KEY", "VLLM_PORT", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT")
 """A key would lock sparkdiag's own client out; the rest would change which Python runs, or which port."""
 
@@ -68,7 +59,6 @@ def server_command(
     scenario: Scenario,
     environment: ServingEnvironment,
     port: int,
-    extra_args: Sequence[str] = (),
     probe_dir: Path | None,
     run_private_dir: Path,
     inherited: Mapping[str, str] | None = None,
@@ -91,13 +81,10 @@ def server_command(
             f"scenario {scenario.name} names no model and the environment brings none",
             remedy="sparkdiag repro --model PATH_OR_NAME",
         )
-    check_sizes(tp=server.tp, dcp=server.dcp)
-    fixed = _fixed_options(scenario, model)
+    _check_arguments(scenario)
     own = _own_arguments(scenario, prefix=environment.serve_prefix, model=model, port=port)
-    scenario_args = _without_fixed(server.args, fixed, where=f"scenario {scenario.name}, server.args")
-    user_args = _without_fixed(extra_args, fixed, where="the arguments after --")
     return ServerCommand(
-        argv=(*environment.serve_prefix, *own, *scenario_args, *user_args),
+        argv=(*environment.serve_prefix, *own, *server.args),
         env=_environment(
             scenario,
             environment,
@@ -112,12 +99,14 @@ def server_command(
     )
 
 
-def check_sizes(*, tp: int, dcp: int) -> None:
-    """vLLM finds this out only after a long model load (it shards KV over the TP ranks' own processes)."""
-    if tp % dcp:
+def _check_arguments(scenario: Scenario) -> None:
+    """The last look before a process is started, for scenarios that no file and no command line made."""
+    found = first_owned(scenario.server.args)
+    if found is not None:
+        index, flag = found
+        name = flag_name(scenario.server.args[index])
         raise UsageError(
-            f"decode context parallel size {dcp} does not divide tensor parallel size {tp}: DCP reuses the TP ranks",
-            remedy=f"sparkdiag repro --dcp {dcp} --tp {dcp}",
+            f"scenario {scenario.name}, server.args[{index}]: {name} is sparkdiag's own to set", remedy=flag.remedy
         )
 
 
@@ -150,45 +139,6 @@ def _own_arguments(scenario: Scenario, *, prefix: tuple[str, ...], model: str, p
         str(server.chunk_tokens),
         *lengths,
     )
-
-
-def _fixed_options(scenario: Scenario, model: str) -> tuple[_Fixed, ...]:
-    server = scenario.server
-    ask = "sparkdiag repro {} VALUE"
-    return (
-        _Fixed(("--port",), None, "leave it out: sparkdiag picks a free port on the loopback interface"),
-        _Fixed(("--host", "--uds"), None, "leave it out: the server listens on the loopback interface only"),
-        _Fixed(("--served-model-name",), server.served_model_name, "leave it out"),
-        _Fixed(("--api-key",), None, "leave it out: the server listens on the loopback interface only"),
-        _Fixed(("--model",), model, ask.format("--model")),
-        _Fixed(("--tensor-parallel-size", "-tp"), str(server.tp), ask.format("--tp")),
-        _Fixed(("--decode-context-parallel-size", "-dcp"), str(server.dcp), ask.format("--dcp")),
-        _Fixed(("--max-num-batched-tokens",), str(server.chunk_tokens), ask.format("--chunk-tokens")),
-    )
-
-
-def _without_fixed(args: Sequence[str], fixed: tuple[_Fixed, ...], *, where: str) -> tuple[str, ...]:
-    """``args`` less the options that repeat what is set anyway. vLLM takes ``--a-b``, ``--a_b`` and ``--a=b``."""
-    kept: list[str] = []
-    rest = list(args)
-    while rest:
-        item = rest.pop(0)
-        name, has_value, value = item.partition("=")
-        option = next((option for option in fixed if _same_option(name, option)), None)
-        if option is None:
-            kept.append(item)
-            continue
-        if not has_value:
-            value = rest.pop(0) if rest else ""
-        if option.value is None or value != option.value:
-            # A value that none may have (an API key) is not repeated on a terminal either.
-            given, set_to = (f"{name} {value}", f" (it is {option.value})") if option.value is not None else (name, "")
-            raise UsageError(f"{where}: {given} contradicts what sparkdiag sets{set_to}", remedy=option.remedy)
-    return tuple(kept)
-
-
-def _same_option(name: str, option: _Fixed) -> bool:
-    return name.startswith("-") and name.replace("_", "-") in option.names
 
 
 def _environment(

@@ -53,7 +53,6 @@ class Case:
             scenario=scenario,
             environment=FakeEnvironment(self.env),
             port=port or free_port(),
-            extra_args=(),
             probe_dir=self.probe_dir,
             run_private_dir=self.private_dir,
             inherited=os.environ,

@@ -10,6 +10,7 @@ from sparkdiag.errors import UsageError
 from sparkdiag.scenario.load import load_scenario
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.scenario.overrides import override
+from sparkdiag.scenario.vllm_flags import OWNED, owned_flag
 
 INCIDENT = load_scenario("sm12x-mqa-prefill")
 
@@ -50,8 +51,16 @@ def test_every_option_changes_its_value_and_only_that() -> None:
         ({"depth": 2.0}, "--depth: prompt.depth: found 2.0", ""),
         ({"timeout_s": float("nan")}, "--timeout-s: patience.timeout_s: found nan", ""),
         ({"model": "\x1b[2J"}, "--model: server.model: found control characters", ""),
-        ({"extra_args": ("--port", "1")}, "--port after -- is sparkdiag's own to choose", "leave --port out"),
-        ({"extra_args": ("--model=x",)}, "--model after --", "--model PATH, before the --"),
+        ({"extra_args": ("--port", "1")}, "'--port' after -- is sparkdiag's own to choose", "leave it out"),
+        ({"extra_args": ("--ho=0.0.0.0",)}, "'--ho' after -- is sparkdiag's own to choose", "loopback"),
+        ({"extra_args": ("--seed", "1", "--uds", "/x")}, "'--uds' after --", "loopback"),
+        ({"extra_args": ("--api_key", "k")}, "'--api-key' after --", "leave it out"),
+        ({"extra_args": ("--hf-token=hf_x",)}, "'--hf-token' after --", "export HF_TOKEN="),
+        ({"extra_args": ("--config", "/x.yaml")}, "'--config' after --", "one by one"),
+        ({"extra_args": ("--model=x",)}, "'--model' after --", "--model PATH, before the --"),
+        ({"dcp": 1025}, "--dcp: server.dcp: found 1025; allowed: an integer, at least 1, at most 1024", ""),
+        ({"tp": 10**11}, "--tp: server.tp: found 100000000000", ""),
+        ({"model": "--uds=/x"}, "--model: server.model: found '--uds=/x'; allowed: a name or path", ""),
         ({"extra_args": ("--max-model-len", "auto")}, "--max-model-len needs an integer, found 'auto'", ""),
         ({"extra_args": ("--max-model-len",)}, "--max-model-len needs an integer", ""),
         ({"dcp": 1, "extra_args": ("-dcp", "2")}, "-dcp 2 contradicts --dcp 1", "give --dcp only"),
@@ -64,6 +73,44 @@ def test_what_makes_no_sense_is_refused_with_a_way_out(options: dict[str, Any], 
     assert caught.value.message.isprintable()
     assert caught.value.remedy
     assert remedy in caught.value.remedy
+
+
+SECRET = "sk-planted-7431"
+
+
+@pytest.mark.parametrize(
+    "extra_args",
+    [
+        ("--api-key", SECRET),
+        (f"--api-key={SECRET}",),
+        (f"--api_k={SECRET}",),
+        ("--hf-token", SECRET),
+        (f"--port={SECRET}",),
+        (f"--ssl-keyfile={SECRET}",),
+    ],
+)
+def test_a_refused_option_is_named_without_its_value(extra_args: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError) as caught:
+        override(INCIDENT, extra_args=extra_args)
+    told = (caught.value.message, caught.value.remedy, *caught.value.details)
+    assert not any(SECRET in str(text) for text in told)
+
+
+@given(
+    name=st.sampled_from([name for flag in OWNED for name in flag.names]), cut=st.integers(0, 30), join=st.booleans()
+)
+def test_no_spelling_of_an_owned_option_slips_through(name: str, cut: int, join: bool) -> None:
+    beginning = name[: max(3 if name.startswith("--") else len(name), len(name) - cut)].replace("-", "_")
+    written = name[:2].replace("_", "-") + beginning[2:] if name.startswith("--") else name
+    argument = f"{written}=x" if join else written
+    assert owned_flag(argument) is not None
+    with pytest.raises(UsageError):
+        override(INCIDENT, extra_args=(argument, "x"))
+
+
+@pytest.mark.parametrize("argument", ["--seed", "--model-impl", "--config-format", "-O3", "-1", "-", "--", "x", ""])
+def test_other_options_are_left_to_vllm(argument: str) -> None:
+    assert owned_flag(argument) is None
 
 
 def test_several_wrong_options_are_told_together() -> None:
