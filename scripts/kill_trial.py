@@ -1,0 +1,406 @@
+"""One trial of ``kill_moments.py``: a run of sparkdiag, the moment, the kill, and what is seen after it."""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+LIMIT_S = 5.0
+WATCH_S = 30.0
+"""How long after a kill is looked for what is left, before it is called a leftover."""
+OWN_END_S = 90.0
+"""How long sparkdiag may take to write its report when another process was killed."""
+START_S = 1800.0
+POLL_S = 0.05
+SHM = Path("/dev/shm")
+BYSTANDER = """
+import os, signal, sys
+segment = sys.argv[1]
+held = os.open(segment, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+def note(number, frame):
+    os.write(1, b"signal %d\\n" % number)
+for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+    if number not in (32, 33):
+        signal.signal(number, note)
+os.write(1, b"up\\n")
+while sys.stdin.read(1):
+    pass
+"""
+
+
+@dataclass
+class Trial:
+    """One kill and what was seen after it."""
+
+    number: int
+    phase: str
+    target: str
+    status: str = "ok"
+    """ok | left (something outlived 5 s) | touched (a bystander) | defect (sparkdiag) | missed (ended before it)"""
+    at_s: float = 0.0
+    """The moment: seconds after loading began, or after the prompt was sent."""
+    processes_s: float = 0.0
+    private_s: float = 0.0
+    shm_s: float = 0.0
+    processes: int = 0
+    segments: int = 0
+    sparkdiag_exit: int | None = None
+    left: list[str] = field(default_factory=list)
+    note: str = ""
+
+    @property
+    def outlived_s(self) -> float:
+        return max(self.processes_s, self.private_s, self.shm_s)
+
+
+Key = tuple[int, float]
+
+
+def segments() -> dict[str, int]:
+    """This user's entries of /dev/shm and their inodes."""
+    found = {}
+    with contextlib.suppress(OSError), os.scandir(SHM) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                status = entry.stat(follow_symlinks=False)
+                if status.st_uid == os.getuid():
+                    found[entry.name] = status.st_ino
+    return found
+
+
+def held_names(pid: int) -> set[str]:
+    """Entries of /dev/shm that a process maps or has open."""
+    names: set[str] = set()
+    with contextlib.suppress(OSError):
+        names |= set(re.findall(r" /dev/shm/([^/\n]+?)(?: \(deleted\))?$", Path(f"/proc/{pid}/maps").read_text(), re.M))
+    with contextlib.suppress(OSError):
+        for fd in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                path = fd.readlink()
+                if path.parent == SHM:
+                    names.add(path.name)
+    return names
+
+
+def line_of(process: psutil.Process) -> str:
+    with contextlib.suppress(psutil.Error):
+        return " ".join(process.cmdline())
+    return ""
+
+
+class Run:
+    """One sparkdiag and everything below it, as seen from the subreaper above it."""
+
+    def __init__(self, job: "Job", command: list[str], folder: Path) -> None:
+        self.job, self.folder = job, folder
+        self.before = segments()
+        self.held: dict[str, int] = {}
+        self.looks: dict[str, int] = {}
+        self.known: dict[Key, str] = {}
+        self.output = (folder / "output.txt").open("wb")
+        place = command.index("repro") + 1
+        argv = [*command[:place], "--out", str(folder / "runs"), *command[place:]]
+        self.sparkdiag = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT, env=job.env
+        )
+
+    def look(self) -> list[psutil.Process]:
+        """Living processes of the run but for sparkdiag and its short-lived tools; all are remembered."""
+        own = {self.sparkdiag.pid, *self.job.bystander_pids}
+        below = psutil.Process().children(recursive=True)
+        reap(below)
+        guardians = [process for process in below if is_guardian(process)]
+        tree: dict[Key, psutil.Process] = {}
+        for process in guardians + [child for one in guardians for child in children_of(one)]:
+            tree[key(process)] = process
+        for process in below:
+            if process.pid not in own and (key(process) in self.known or parent_of(process) == os.getpid()):
+                tree[key(process)] = process
+        alive = {known: process for known, process in tree.items() if lives(process)}
+        self.known |= {known: line_of(process)[:120] for known, process in alive.items() if known not in self.known}
+        self.look_at_memory(list(alive.values()))
+        return list(alive.values())
+
+    def look_at_memory(self, tree: list[psutil.Process]) -> None:
+        now = segments()
+        pids = {pid for pid, _ in self.known}
+        for name, inode in now.items():
+            numbers = {int(text) for text in re.findall(r"\d{2,}", name)}
+            if self.before.get(name) != inode and numbers & pids:
+                self.held[name] = inode
+        new = [name for name, inode in now.items() if self.before.get(name) != inode and name not in self.held]
+        new = [name for name in new if self.looks.get(name, 0) < 20]
+        if new:
+            holding = {name for process in tree for name in held_names(process.pid)}
+            for name in new:
+                self.looks[name] = self.looks.get(name, 0) + 1
+                if name in holding:
+                    self.held[name] = now[name]
+
+    def files(self, name: str) -> list[dict[str, Any]]:
+        """The whole lines of a JSON lines file of this run's folder (of the last one, should there be several)."""
+        found: list[dict[str, Any]] = []
+        for path in sorted((self.folder / "runs").glob(f"*/{name}"))[-1:]:
+            for line in path.read_text(errors="replace").splitlines():
+                with contextlib.suppress(ValueError):
+                    found.append(json.loads(line))
+        return found
+
+    def is_ready(self) -> bool:
+        return any(event.get("phase") == "ready" for event in self.files("timeline.jsonl"))
+
+    def is_prompted(self) -> bool:
+        return any(event.get("event") == "sent" for event in self.files("client.jsonl"))
+
+    def find(self, target: str) -> list[psutil.Process]:
+        """The processes that a target's name means at this moment; none when it is not there yet."""
+        if "+" in target:
+            parts = [self.find(part) for part in target.split("+")]
+            return [process for part in parts for process in part] if all(parts) else []
+        if target == "sparkdiag":
+            return [psutil.Process(self.sparkdiag.pid)] if self.sparkdiag.poll() is None else []
+        guardians = [one for one in psutil.Process().children(recursive=True) if is_guardian(one) and lives(one)]
+        below = [child for one in guardians for child in children_of(one, deep=False)]
+        # Orphans become the guardian's children too: the server itself is the oldest.
+        roots = sorted((one for one in below if not is_guardian(one)), key=lambda one: key(one)[1])[:1]
+        engines = [child for root in roots for child in children_of(root, deep=False) if is_part(child, "EngineCore")]
+        workers = [child for one in engines for child in children_of(one, deep=False) if is_part(child, "Worker")]
+        found = {"guardians": guardians, "guardian": guardians, "api": roots, "engine": engines, "worker": workers}
+        one = found[target]
+        return one if target == "guardians" or not one else [self.job.dice.choice(one)]
+
+    def private(self) -> list[str]:
+        """What lies where this job's runs put their private folders: the folders, else any socket."""
+        folders = [path for path in self.job.temporary.iterdir() if path not in self.job.foreign]
+        return [str(path) for path in folders if path.name.startswith("sparkdiag-") or path.is_socket()]
+
+    def memory(self) -> list[str]:
+        now = segments()
+        return [name for name, inode in self.held.items() if now.get(name) == inode]
+
+    def clean(self) -> None:
+        """End what the trial left, whatever it was: only remembered processes, found again by pid and start time."""
+        for _ in range(50):
+            alive = self.look()
+            if self.sparkdiag.poll() is None:
+                self.sparkdiag.kill()
+            elif not alive:
+                break
+            for process in alive:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+            time.sleep(0.1)
+        for name in self.memory():
+            (SHM / name).unlink(missing_ok=True)
+        for path in self.private():
+            shutil.rmtree(path, ignore_errors=True)
+        self.output.close()
+
+
+def key(process: psutil.Process) -> Key:
+    with contextlib.suppress(psutil.Error):
+        return process.pid, process.create_time()
+    return process.pid, 0.0
+
+
+def parent_of(process: psutil.Process) -> int:
+    with contextlib.suppress(psutil.Error):
+        return process.ppid()
+    return 0
+
+
+def children_of(process: psutil.Process, *, deep: bool = True) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.Error):
+        return process.children(recursive=deep)
+    return []
+
+
+def is_guardian(process: psutil.Process) -> bool:
+    return "/serving/guardian.py" in line_of(process)
+
+
+def is_part(process: psutil.Process, title: str) -> bool:
+    """By its title, or by how vLLM starts it while it has none yet (the resource tracker is no part)."""
+    line = line_of(process)
+    return f"::{title}" in line or ("spawn_main" in line and "VLLM::" not in line)
+
+
+def lives(process: psutil.Process) -> bool:
+    """Zombies do not, unless only the main thread has ended."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE or len([*Path(f"/proc/{process.pid}/task").iterdir()]) > 1
+    except (psutil.Error, OSError):
+        return False
+
+
+def reap(below: list[psutil.Process]) -> None:
+    """Collect the orphans that became this process's children; its own are collected by their owners."""
+    for process in below:
+        with contextlib.suppress(psutil.Error, ChildProcessError):
+            if process.ppid() == os.getpid() and process.pid not in Job.started and not lives(process):
+                os.waitpid(process.pid, os.WNOHANG)
+
+
+class Job:
+    """Trials one after another, in a process of its own."""
+
+    started: set[int] = set()
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.dice = random.Random()
+        self.spans_s = {"loading": options.loading_s, "prefill": options.prefill_s}
+        self.bystander_pids: set[int] = set()
+        base = tempfile.gettempdir()
+        self.temporary = Path(tempfile.mkdtemp(prefix="km-", dir=base if len(base) < 30 else "/tmp"))
+        foreign = self.temporary / "sparkdiag-somebodys"
+        foreign.mkdir()
+        self.foreign_socket = socket.socket(socket.AF_UNIX)
+        self.foreign_socket.bind(str(foreign / "their.sock"))
+        self.foreign = {foreign}
+        self.env = self.environment()
+
+    def environment(self) -> dict[str, str]:
+        """Own temporary folder; with several jobs an own machine lock, but the caches that are shared by all."""
+        home_cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        user = os.environ.get("LOGNAME") or os.environ.get("USER") or "sparkdiag"
+        shared = {
+            "SPARKDIAG_CACHE": str(home_cache / "sparkdiag"),
+            "TORCHINDUCTOR_CACHE_DIR": f"{tempfile.gettempdir()}/torchinductor_{user}",
+            "HF_HOME": str(home_cache / "huggingface"),
+            "VLLM_CACHE_ROOT": str(home_cache / "vllm"),
+            "UV_CACHE_DIR": str(home_cache / "uv"),
+        }
+        env = shared | dict(os.environ) | {"TMPDIR": str(self.temporary), "COLUMNS": "200"}
+        if self.options.jobs > 1:
+            env["XDG_CACHE_HOME"] = str(self.temporary / "cache")
+        return env
+
+    @contextlib.contextmanager
+    def bystanders(self, trial: Trial) -> Iterator[None]:
+        """Two processes of somebody else; what they were sent or lost is noted in the trial."""
+        started: list[tuple[subprocess.Popen[bytes], Path]] = []
+        for title in ("VLLM::Worker_TP0_DCP0", "VLLM::EngineCore"):
+            segment = SHM / f"psm_km{os.getpid()}_{len(started)}"
+            argv = [sys.executable, "-I", "-c", BYSTANDER, str(segment), title]
+            child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            Job.started.add(child.pid)
+            started.append((child, segment))
+            assert child.stdout is not None
+            child.stdout.readline()
+        self.bystander_pids = {child.pid for child, _ in started}
+        try:
+            yield
+        finally:
+            for child, segment in started:
+                if not lives(psutil.Process(child.pid)) or not segment.exists():
+                    trial.left.append(f"bystander {child.pid}: dead, or its shared memory is gone")
+                told, _ = child.communicate(timeout=10)
+                if told.strip():
+                    trial.left.append(f"bystander {child.pid}: {told.decode().strip()}")
+                if told.strip() or child.returncode or not segment.exists():
+                    trial.status = "touched"
+                segment.unlink(missing_ok=True)
+            for folder in self.foreign:
+                if not (folder / "their.sock").exists():
+                    trial.status, trial.left = "touched", [*trial.left, f"a foreign folder: {folder}"]
+
+    def run(self, trial: Trial) -> None:
+        folder = self.options.work / f"trial-{trial.number:03d}"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.dice.seed(f"{self.options.seed}-{trial.number}-moment")
+        with self.bystanders(trial):
+            run = Run(self, self.options.command, folder)
+            Job.started.add(run.sparkdiag.pid)
+            try:
+                self.kill_and_watch(run, trial)
+            finally:
+                run.clean()
+        if trial.status in ("ok", "missed") and not self.options.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def kill_and_watch(self, run: Run, trial: Trial) -> None:
+        victims = self.wait_for_moment(run, trial)
+        if not victims:
+            trial.status, trial.note = "missed", trial.note or "the run ended before the moment"
+            return
+        tree = run.look()
+        for victim in victims:
+            with contextlib.suppress(psutil.Error):
+                victim.kill()
+        killed_s = time.monotonic()
+        trial.processes, trial.segments = len(tree), len(run.held)
+        self.watch(run, trial, killed_s=killed_s)
+        if trial.outlived_s > LIMIT_S:
+            trial.status = "left"
+        if "sparkdiag" not in trial.target:
+            self.wait_for_sparkdiag(run, trial)
+
+    def wait_for_moment(self, run: Run, trial: Trial) -> list[psutil.Process]:
+        """Sleep until the drawn moment; the processes to kill, or none when the run ended before it."""
+        share, extra_s = self.dice.random(), self.dice.uniform(0, 2)
+        began_s, due_s = None, time.monotonic() + START_S
+        deadline_s, asked_s = due_s, 0.0
+        while run.sparkdiag.poll() is None and time.monotonic() < deadline_s:
+            tree = run.look()
+            now_s = time.monotonic()
+            if began_s is None and (tree if trial.phase == "loading" else tree and run.is_prompted()):
+                began_s, due_s = now_s, now_s + share * self.spans_s[trial.phase]
+            if began_s is not None and trial.phase == "loading" and now_s > asked_s:
+                asked_s = now_s + 0.5
+                if run.is_ready():
+                    due_s, self.spans_s["loading"] = now_s, now_s - began_s
+            if began_s is not None and now_s >= due_s:
+                if victims := run.find(trial.target):
+                    trial.at_s = round(now_s - began_s, 2)
+                    return victims
+                due_s = now_s + extra_s  # it is not there yet
+            time.sleep(POLL_S)
+        if began_s is not None:
+            self.spans_s[trial.phase] = min(self.spans_s[trial.phase], 0.8 * (time.monotonic() - began_s))
+        return []
+
+    def watch(self, run: Run, trial: Trial, *, killed_s: float) -> None:
+        """Until nothing is left of the run, or ``WATCH_S`` have passed."""
+        while True:
+            alive = run.look()
+            passed_s = round(time.monotonic() - killed_s, 2)
+            private, memory = run.private(), run.memory()
+            trial.processes_s = passed_s if alive else trial.processes_s
+            trial.private_s = passed_s if private else trial.private_s
+            trial.shm_s = passed_s if memory else trial.shm_s
+            if not (alive or private or memory):
+                return
+            if passed_s > WATCH_S:
+                trial.left += [f"{process.pid} {line_of(process)[:120]}" for process in alive] + private + memory
+                return
+            time.sleep(POLL_S)
+
+    def wait_for_sparkdiag(self, run: Run, trial: Trial) -> None:
+        deadline_s = time.monotonic() + OWN_END_S
+        while run.sparkdiag.poll() is None and time.monotonic() < deadline_s:
+            run.look()
+            time.sleep(POLL_S)
+        trial.sparkdiag_exit = run.sparkdiag.poll()
+        text = (run.folder / "output.txt").read_text(errors="replace")
+        if trial.sparkdiag_exit in (None, 70) or re.search("^Traceback", text, re.M):
+            trial.status = "defect" if trial.status == "ok" else trial.status
+            trial.note = f"sparkdiag: {text.strip().splitlines()[-1][:120] if text.strip() else 'does not end'}"
+
+    def close(self) -> None:
+        self.foreign_socket.close()
+        shutil.rmtree(self.temporary, ignore_errors=True)
