@@ -1,6 +1,8 @@
 """The command line: one thin module a command, mounted here. Heavy imports stay inside the commands."""
 
+import os
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -11,17 +13,24 @@ from sparkdiag.cli.exit_codes import GIT_BISECT_CODES, git_bisect_code
 from sparkdiag.cli.failures import show_error
 from sparkdiag.errors import DefectError, ExitCode, SparkdiagError, UsageError
 
+COMPLETION = "_SPARKDIAG_COMPLETE"
+
 app = typer.Typer(
     name="sparkdiag",
     help="Reproduce a vLLM prefill stall, look inside every engine process, and report what it was.\n\n"
     "Example: sparkdiag repro --dcp 2",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # Typer's boxes import Markdown, Pygments and tracebacks: twice the start-up time of --help
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command("repro", context_settings={"allow_extra_args": True, "ignore_unknown_options": False})(repro.repro)
-app.command("report")(report.report)
+app.command(
+    "repro",
+    short_help="Start a server, send a long prompt, judge how its prefill goes.",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": False},
+)(repro.repro)
+app.command("report", short_help="Print the report of a run, offline and judged again.")(report.report)
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(env.app, name="env")
 app.add_typer(runs.app, name="runs")
@@ -57,7 +66,10 @@ def _code(*, as_json: bool) -> int:
     except SparkdiagError as error:
         problem = error
     except SystemExit as exit_:
-        # Without standalone mode only a closed pipe still ends in an exit of Click's own.
+        # Without standalone mode Click exits by itself for shell completion, whose code the shell reads (fish: 1 is an
+        # answer), and for a closed pipe.
+        if not exit_.code or COMPLETION in os.environ:
+            raise
         return int(ExitCode.UNREAD) if exit_.code == 1 else ExitCode.USAGE
     except Exception as error:
         usage = _usage_error(error)
@@ -72,8 +84,6 @@ def _code(*, as_json: bool) -> int:
 
 def _defect(error: Exception) -> SparkdiagError:
     """What nobody expected, with its traceback on stderr."""
-    import traceback
-
     from sparkdiag.recording.redact import redact_text
 
     traceback.print_exc()
