@@ -2,21 +2,26 @@
 
 import json
 import shlex
-import shutil
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sparkdiag.cli.failures import printable
-from sparkdiag.errors import UsageError
+from sparkdiag.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from sparkdiag.evidence.run import RunRecord
+    from sparkdiag.recording.listing import ListedRun
+    from sparkdiag.recording.prune import Left
+
+KEEP = 20
+GIB = 1024**3
 
 app = typer.Typer(help="List and prune run folders.\n\nExample: sparkdiag runs list", no_args_is_help=True)
 
 Runs = Annotated[Path, typer.Option("--out", help="Folder that run folders are made in.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 
 
 def _checked(out: Path) -> Path:
@@ -27,79 +32,142 @@ def _checked(out: Path) -> Path:
 
 
 @app.command("list")
-def list_(
-    out: Runs = Path("runs"),
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
-) -> None:
-    """List the runs, newest first.
+def list_(out: Runs = Path("runs"), as_json: AsJson = False) -> None:
+    """List the runs, newest first, with state and size; one whose record cannot be read is "damaged", with the reason.
 
     Example: sparkdiag runs list
     """
-    from sparkdiag.recording.read import list_runs
+    from sparkdiag.recording.listing import listed_runs
+    from sparkdiag.reporting.phrases import size
 
-    found = list_runs(_checked(out))
+    found = listed_runs(_checked(out))
+    total = sum(run.bytes for run in found)
     if as_json:
-        document = {"schema": 1, "runs": [_entry(path, record) for path, record in found]}
-        typer.echo(json.dumps(document, indent=2))
+        document = {"schema": 1, "out": str(out), "exists": out.exists(), "bytes": total}
+        typer.echo(json.dumps(document | {"runs": [_entry(run) for run in found]}, indent=2))
         return
-    if not found:
-        typer.echo(f"no runs in {printable(str(out))}; next: sparkdiag repro --dcp 2", err=True)
-    for path, record in found:
-        typer.echo(printable(f"{record.started_at:<26}  {_what(record):<24}  {path}"))
+    for run in found:
+        because = f"  ({run.because})" if run.because else ""
+        when = run.record.started_at if run.record is not None else "-"
+        typer.echo(printable(f"{when:<25}  {_what(run):<22}  {size(run.bytes):>9}  {run.path}{because}"))
+    if found:
+        damaged = sum(run.state == "damaged" for run in found)
+        told = f", {damaged} of them damaged (sparkdiag report RUN shows what is left of one)" if damaged else ""
+        typer.echo(printable(f"{len(found)} run(s) in {out}, {size(total)}{told}"), err=True)
+    else:
+        why = f"no runs in {out}" if out.exists() else f"no runs: there is no folder {out}"
+        typer.echo(printable(f"{why}; next: sparkdiag repro --dcp 2"), err=True)
 
 
 @app.command()
 def prune(
-    keep: Annotated[int, typer.Option(min=0, help="How many of the newest finished runs to keep.")] = 20,
+    keep: Annotated[
+        int | None,
+        typer.Option(min=0, help=f"The newest so many stay in any case; {KEEP} where no other limit is given, else 0."),
+    ] = None,
+    older_than: Annotated[
+        float | None, typer.Option(min=0, metavar="DAYS", help="Runs that began longer ago go.")
+    ] = None,
+    max_gib: Annotated[float | None, typer.Option(min=0, help="The oldest go until the rest fits.")] = None,
+    damaged: Annotated[
+        bool, typer.Option("--damaged", help="Damaged folders may go too, where it shows that sparkdiag wrote them.")
+    ] = False,
     out: Runs = Path("runs"),
     yes: Annotated[bool, typer.Option("--yes", help="Delete; without it only say what would go.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Delete old run folders: only ones that hold sparkdiag's own run.json, never one that still runs.
+    """Delete old run folders: never one in use, never through a link, never one holding files of somebody else.
 
-    Example: sparkdiag runs prune --keep 20 --yes
+    Example: sparkdiag runs prune --older-than 30 --max-gib 5 --yes
     """
-    from sparkdiag.recording.read import list_runs
+    from sparkdiag.recording.listing import listed_runs
+    from sparkdiag.recording.prune import DAY_S, Limits, choose
 
-    old = [(path, record) for path, record in list_runs(_checked(out)) if record.status != "running"][keep:]
-    for path, record in old:
-        if not as_json:
-            typer.echo(printable(f"{'deleted' if yes else 'would delete'} {path} ({_what(record)})"))
-        if yes:
-            _delete(path)
-    if as_json:
-        document = {"schema": 1, "deleted": yes, "runs": [_entry(path, record) for path, record in old]}
-        typer.echo(json.dumps(document, indent=2))
-    elif old and not yes:
-        where = [] if out == Path("runs") else ["--out", str(out)]
-        again = shlex.join(["sparkdiag", "runs", "prune", "--keep", str(keep), *where, "--yes"])
-        typer.echo(printable(f"next: {again}"), err=True)
-
-
-def _delete(path: Path) -> None:
-    try:
-        shutil.rmtree(path)
-    except OSError as error:
-        raise UsageError(f"cannot delete {path}: {error.strerror or error}", remedy="check who owns it") from error
-
-
-def _what(record: "RunRecord") -> str:
-    verdict = record.verdict
-    if verdict is None:
-        return record.status
-    return (
-        f"{verdict.outcome} ({verdict.mode or verdict.needle})" if verdict.mode or verdict.needle else verdict.outcome
+    only_keep = older_than is None and max_gib is None
+    limits = Limits(
+        keep=keep if keep is not None else KEEP if only_keep else 0,
+        older_than_s=older_than * DAY_S if older_than is not None else None,
+        max_bytes=int(max_gib * GIB) if max_gib is not None else None,
+        damaged=damaged,
     )
+    found = listed_runs(_checked(out))
+    chosen, left = choose(found, limits, now_s=time.time())
+    gone, failed = _deleted(chosen) if yes else (chosen, ())
+    if as_json:
+        _emit_pruned(gone, (*left, *failed), deleted=yes)
+    else:
+        _show_pruned(gone, (*left, *failed), deleted=yes)
+        if not damaged and any(run.state == "damaged" for run in found):
+            typer.echo("damaged folders stay; --damaged takes those that sparkdiag wrote", err=True)
+        if chosen and not yes:
+            given = {"--keep": keep, "--older-than": older_than, "--max-gib": max_gib}
+            options = [word for name, value in given.items() if value is not None for word in (name, f"{value:g}")]
+            where = [] if out == Path("runs") else ["--out", str(out)]
+            again = ["sparkdiag", "runs", "prune", *options, *(["--damaged"] if damaged else []), *where, "--yes"]
+            typer.echo(printable(f"next: {shlex.join(again)}"), err=True)
+    if failed:
+        raise typer.Exit(int(ExitCode.ENVIRONMENT))
 
 
-def _entry(path: Path, record: "RunRecord") -> dict[str, object]:
-    verdict = record.verdict
+def _deleted(chosen: "tuple[ListedRun, ...]") -> "tuple[tuple[ListedRun, ...], tuple[Left, ...]]":
+    """What is gone, and what could not be deleted; one that cannot be does not keep the others."""
+    from sparkdiag.recording.prune import Left, delete
+
+    gone, failed = [], []
+    for run in chosen:
+        try:
+            why = delete(run)
+        except OSError as error:
+            why = f"it cannot be deleted: {error.strerror or error}"
+        if why:
+            failed.append(Left(run=run, because=why))
+        else:
+            gone.append(run)
+    return tuple(gone), tuple(failed)
+
+
+def _show_pruned(gone: "tuple[ListedRun, ...]", left: "tuple[Left, ...]", *, deleted: bool) -> None:
+    from sparkdiag.reporting.phrases import size
+
+    verb = "deleted" if deleted else "would delete"
+    for run in gone:
+        typer.echo(printable(f"{verb} {run.path} ({_what(run)}, {size(run.bytes)})"))
+    for one in left:
+        typer.echo(printable(f"left {one.run.path}: {one.because}"))
+    typer.echo(f"{verb} {len(gone)} run(s), {size(sum(run.bytes for run in gone))}", err=True)
+
+
+def _emit_pruned(gone: "tuple[ListedRun, ...]", left: "tuple[Left, ...]", *, deleted: bool) -> None:
+    document = {
+        "schema": 1,
+        "deleted": deleted,
+        "bytes": sum(run.bytes for run in gone),
+        "runs": [_entry(run) for run in gone],
+        "left": [{"run_dir": one.run.path, "because": one.because} for one in left],
+    }
+    typer.echo(json.dumps(document, indent=2))
+
+
+def _what(run: "ListedRun") -> str:
+    verdict = run.record.verdict if run.record is not None else None
+    if verdict is None or run.state in ("killed", "damaged"):
+        return run.state
+    detail = verdict.mode or verdict.needle
+    return f"{verdict.outcome} ({detail})" if detail else verdict.outcome
+
+
+def _entry(run: "ListedRun") -> dict[str, object]:
+    record = run.record
+    verdict = record.verdict if record is not None else None
     return {
-        "run_dir": str(path),
-        "started_at": record.started_at,
-        "scenario": record.scenario.get("name"),
-        "status": record.status,
-        "dcp_world_size": record.dcp.size if record.dcp is not None else None,
+        "run_dir": run.path,
+        "state": run.state,
+        "because": run.because or None,
+        "bytes": run.bytes,
+        "started_at": record.started_at if record is not None else None,
+        "scenario": record.scenario.get("name") if record is not None else None,
+        "status": record.status if record is not None else None,
+        "dcp_world_size": record.dcp.size if record is not None and record.dcp is not None else None,
         "outcome": verdict.outcome if verdict is not None else None,
         "mode": verdict.mode if verdict is not None else None,
         "function": verdict.function if verdict is not None else None,

@@ -72,7 +72,8 @@ class RunRecord(Value):
     sparkdiag_version: str
     started_at: str
     """ISO 8601, UTC."""
-    status: Literal["running", "finished", "interrupted", "failed"]
+    status: Literal["running", "finished", "interrupted", "failed", "unknown"]
+    """``unknown`` is never written: it stands for a record that cannot be read back."""
     scenario: dict[str, Any]
     """The resolved scenario, overrides applied."""
     command: tuple[str, ...]

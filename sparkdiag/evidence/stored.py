@@ -17,5 +17,7 @@ class StoredRun(Value):
     observation: Observation
     phases: tuple[PhaseEvent, ...] = ()
     notes: tuple[NoteEvent, ...] = ()
+    held: bool | None = None
+    """Whether a process still writes the run, for a record that says so; None where that was not or cannot be told."""
     problems: tuple[str, ...] = ()
     """What could not be read, or could not be written at the time; one line each."""

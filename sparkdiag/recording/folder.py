@@ -16,6 +16,7 @@ from sparkdiag.errors import ExitCode, RunFolderError
 from sparkdiag.evidence.base import SCHEMA, Value
 from sparkdiag.evidence.run import RunRecord
 from sparkdiag.recording.events import STREAMS, Stream, routed
+from sparkdiag.recording.in_use import hold
 from sparkdiag.recording.redact import redact_document, redact_text
 
 RECORD = "run.json"
@@ -45,6 +46,7 @@ class _StreamFile:
         """Starts the file with its header line. Raises ``OSError``; the next call tries again."""
         if self._fd is None:
             self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            hold(self._fd)
         if not self._headed:
             self._line(self._fd, {"schema": SCHEMA, "stream": self._stream})
             self._headed = True

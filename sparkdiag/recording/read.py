@@ -9,7 +9,6 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from sparkdiag.errors import RunFolderError
-from sparkdiag.evidence.base import SCHEMA
 from sparkdiag.evidence.client import ClientEvent, ClientOutcome
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.processes import ProcessInfo, ServerExit
@@ -19,10 +18,11 @@ from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.timeline import GpuPoint, KvCapacity, MetricPoint, NoteEvent, PhaseEvent, ProcessesEvent
 from sparkdiag.recording.events import ClientLine, SamplingTotals, ServerEnded, Stream, TimelineLine
 from sparkdiag.recording.folder import RECORD
+from sparkdiag.recording.in_use import is_held
+from sparkdiag.recording.record import check_schema, open_regular, read_record
 
-__all__ = ["StoredRun", "list_runs", "read_run"]
+__all__ = ["StoredRun", "read_run"]
 
-_UNKNOWN = "unknown"
 _LONGEST_LINE = 16 * 1024 * 1024
 _TIMELINE: TypeAdapter[Any] = TypeAdapter(TimelineLine)
 _CLIENT: TypeAdapter[Any] = TypeAdapter(ClientLine)
@@ -41,68 +41,19 @@ def read_run(path: Path) -> StoredRun:
     if not (folder / RECORD).is_file() and not any(file.is_file() for file in streams):
         raise RunFolderError(f"{folder} is not a run folder: it holds no {RECORD}", remedy="sparkdiag runs list")
     problems: list[str] = []
-    record = _read_record(folder, problems)
+    record = read_record(folder, problems)
     timeline = _read_stream(folder, "timeline", _TIMELINE, problems)
     samples = _read_stream(folder, "stacks", _STACKS, problems)
     client = _read_stream(folder, "client", _CLIENT, problems)
     return StoredRun(
         run_dir=str(folder),
         record=record,
+        held=is_held(folder) if record.status == "running" else None,
         observation=_observation(record, timeline, samples, client),
         phases=tuple(event for event in timeline if isinstance(event, PhaseEvent)),
         notes=tuple(event for event in timeline if isinstance(event, NoteEvent)),
         problems=tuple(problems),
     )
-
-
-def list_runs(runs_dir: Path) -> tuple[tuple[Path, RunRecord], ...]:
-    """The runs of a folder, newest first; folders without a readable ``run.json`` are passed over."""
-    found = []
-    for file in sorted(runs_dir.glob(f"*/{RECORD}"), key=lambda file: file.parent.name, reverse=True):
-        if file.is_symlink() or file.parent.is_symlink():
-            continue
-        record = _read_record(file.parent, [])
-        if record.started_at and record.sparkdiag_version != _UNKNOWN:
-            found.append((file.parent, record))
-    return tuple(found)
-
-
-def _read_record(folder: Path, problems: list[str]) -> RunRecord:
-    """``run.json``, and where fields of it do not fit, the rest of it."""
-    blank: dict[str, Any] = {
-        "sparkdiag_version": _UNKNOWN,
-        "started_at": "",
-        "status": "failed",
-        "scenario": {},
-        "command": (),
-    }
-    try:
-        document = json.loads((folder / RECORD).read_text(encoding="utf-8", errors="replace"))
-        if not isinstance(document, dict):
-            raise ValueError("it holds no JSON object")
-    except (OSError, ValueError, RecursionError) as error:
-        why = "it is missing" if isinstance(error, FileNotFoundError) else str(error)
-        problems.append(f"{RECORD} cannot be read: {why}")
-        return RunRecord.model_validate(blank)
-    _check_schema(document.get("schema"), RECORD, problems)
-    while True:
-        try:
-            return RunRecord.model_validate(document)
-        except ValidationError as error:
-            wrong = {str(problem["loc"][0]) for problem in error.errors() if problem["loc"]}
-            problems.append(f"{RECORD}: left out what does not fit: {', '.join(sorted(wrong))}")
-            document = {key: value for key, value in document.items() if key not in wrong}
-            document |= {key: blank[key] for key in wrong if key in blank}
-
-
-def _check_schema(schema: object, name: str, problems: list[str]) -> None:
-    if schema == SCHEMA:
-        return
-    if isinstance(schema, int) and not isinstance(schema, bool):
-        age = "a newer" if schema > SCHEMA else "an older"
-        problems.append(f"{name} was written by {age} sparkdiag (schema {schema}, this one reads {SCHEMA})")
-    else:
-        problems.append(f"{name} does not say which schema it has")
 
 
 def _read_stream(folder: Path, stream: Stream, adapter: TypeAdapter[Any], problems: list[str]) -> list[Any]:
@@ -113,7 +64,7 @@ def _read_stream(folder: Path, stream: Stream, adapter: TypeAdapter[Any], proble
     try:
         for last, document in _documents(folder / name):
             if last == 1 and isinstance(document, dict) and "stream" in document:
-                _check_schema(document.get("schema"), name, problems)
+                check_schema(document.get("schema"), name, problems)
                 continue
             if last == 1:
                 problems.append(f"{name} has no header line")
@@ -134,7 +85,7 @@ def _read_stream(folder: Path, stream: Stream, adapter: TypeAdapter[Any], proble
 
 def _documents(path: Path) -> Iterator[tuple[int, object]]:
     """Line numbers and what they hold; None for a line that is no JSON or too long."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         number = 0
         while line := file.readline(_LONGEST_LINE):
             number += 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from shlex import join, quote
 
 from sparkdiag.evidence.stored import StoredRun
-from sparkdiag.reporting.phrases import scenario_of, seconds
+from sparkdiag.reporting.phrases import record_is_lost, scenario_of, seconds
 from sparkdiag.reporting.safe_text import code, fence, prose
 from sparkdiag.reporting.stack_view import name_of, rank_classes, stack_text
 from sparkdiag.reporting.timeline_rows import Row, rows, thinned
@@ -164,6 +164,8 @@ def _server(stored: StoredRun) -> str:
 
 
 def _environment(stored: StoredRun) -> str:
+    if record_is_lost(stored):
+        return ""
     record = stored.record
     document: dict[str, object] = {
         "sparkdiag": record.sparkdiag_version,

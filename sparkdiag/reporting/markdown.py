@@ -9,7 +9,15 @@ from sparkdiag.errors import RunFolderError
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import EvidenceItem
 from sparkdiag.reporting.details import Section, sections
-from sparkdiag.reporting.phrases import CONTAINMENT, again_command, headline, prompt_text, verdict_sentence
+from sparkdiag.reporting.phrases import (
+    CONTAINMENT,
+    again_command,
+    headline,
+    prompt_text,
+    record_is_lost,
+    verdict_sentence,
+    why_record_is_lost,
+)
 from sparkdiag.reporting.safe_text import code, fence, plain, prose
 
 REPORT = "report.md"
@@ -109,6 +117,8 @@ def _two_questions(stored: StoredRun) -> str:
 
 def _dcp(stored: StoredRun) -> str:
     proof = stored.record.dcp
+    if record_is_lost(stored):
+        return _lost(stored, seen=f"the worker titles seen were {titles}" if (titles := _rank_titles(stored)) else "")
     if proof is None:
         return "**not known**: the server did not come far enough to show it"
     size = f"**{proof.size}**" if proof.size is not None else "**not known**"
@@ -120,6 +130,8 @@ def _dcp(stored: StoredRun) -> str:
 
 def _revision(stored: StoredRun) -> str:
     proof = stored.record.revision
+    if record_is_lost(stored):
+        return _lost(stored)
     if stored.record.dcp is None:  # proved together with the DCP size, when the server is ready
         prepared = stored.record.environment.get("revision_sha") or stored.record.environment.get("vllm_version")
         at = f" (the environment is at {code(str(prepared))})" if prepared else ""
@@ -132,7 +144,18 @@ def _revision(stored: StoredRun) -> str:
     return f"{what}{version}{asked}, {word}{because}"
 
 
+def _lost(stored: StoredRun, *, seen: str = "") -> str:
+    return f"**not known**: {prose(why_record_is_lost(stored))}" + (f"; {seen}" if seen else "")
+
+
+def _rank_titles(stored: StoredRun) -> str:
+    """The workers as their titles named them, which is all that the streams say about the DCP size."""
+    return ", ".join(code(worker.name, at_most=60) for worker in stored.observation.workers[:_MOST_WITNESSES])
+
+
 def _no_suspect(stored: StoredRun) -> str:
+    if record_is_lost(stored):
+        return "the scenario is not known"
     if stored.record.dcp is None:  # proved together with the revision, when the server is ready
         return "the run ended before the running server was asked"
     return "the scenario names no suspect commit"

@@ -28,7 +28,10 @@ _STATUS = {
     "finished": "the run ended without one",
     "interrupted": "the run was interrupted",
     "failed": "the run failed",
+    "unknown": "its own record cannot be read",
 }
+_RECORD = "run.json"
+_ONLY_STREAMS = " How the run ended, what was asked and what was proved is not known; below is what its streams hold."
 
 
 def seconds(value: float | None) -> str:
@@ -44,11 +47,20 @@ def seconds(value: float | None) -> str:
     return f"{value:.0f} s ({value / 3600:.1f} h)"
 
 
+def size(bytes_: float) -> str:
+    """``812 B``, ``3.4 MiB``, ``2.0 GiB``."""
+    for unit in ("B", "KiB", "MiB"):
+        if bytes_ < 1024:
+            return f"{bytes_:.0f} {unit}" if unit == "B" else f"{bytes_:.1f} {unit}"
+        bytes_ /= 1024
+    return f"{bytes_:.1f} GiB"
+
+
 def headline(stored: StoredRun) -> str:
     """``stalled (crawling)``, ``completed``, or how far a run without a verdict came."""
     verdict = stored.record.verdict
     if verdict is None:
-        return f"no verdict: {_STATUS[stored.record.status]}"
+        return f"no verdict: {_without_verdict(stored)}"
     if verdict.outcome == "stalled":
         return f"stalled ({verdict.mode})" if verdict.mode else "stalled"
     if verdict.outcome == "completed" and verdict.needle is not None:
@@ -61,7 +73,8 @@ def verdict_sentence(stored: StoredRun) -> str:
     verdict = stored.record.verdict
     if verdict is None:
         error = stored.record.error
-        return f"There is no verdict: {_STATUS[stored.record.status]}" + (f" ({error})." if error else ".")
+        text = f"There is no verdict: {_without_verdict(stored)}" + (f" ({error})." if error else ".")
+        return text + (_ONLY_STREAMS if record_is_lost(stored) else "")
     match verdict.outcome:
         case "stalled":
             return _stalled(verdict)
@@ -71,6 +84,25 @@ def verdict_sentence(stored: StoredRun) -> str:
             return f"The server crashed: {verdict.reason or 'no reason is known'}."
         case "inconclusive":
             return f"Inconclusive: {verdict.reason or 'no reason is known'}." + _against_baseline(verdict)
+
+
+def record_is_lost(stored: StoredRun) -> bool:
+    """Whether ``run.json`` tells nothing: then what it would say is not known, not "never shown"."""
+    return stored.record.status == "unknown"
+
+
+def why_record_is_lost(stored: StoredRun) -> str:
+    """``run.json is missing``, as whoever read the folder found it."""
+    found = (problem for problem in stored.problems if problem.startswith(_RECORD))
+    return next(found, _STATUS["unknown"])
+
+
+def _without_verdict(stored: StoredRun) -> str:
+    if record_is_lost(stored):
+        return why_record_is_lost(stored)
+    if stored.record.status == "running" and stored.held is not None:
+        return "the run still goes on" if stored.held else "the run was killed before it could say how it ended"
+    return _STATUS[stored.record.status]
 
 
 def _stalled(verdict: Verdict) -> str:

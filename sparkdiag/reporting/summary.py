@@ -6,7 +6,7 @@ from shlex import join, quote
 
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import EvidenceItem
-from sparkdiag.reporting.phrases import CONTAINMENT, headline, verdict_sentence
+from sparkdiag.reporting.phrases import CONTAINMENT, headline, record_is_lost, verdict_sentence, why_record_is_lost
 from sparkdiag.reporting.safe_text import plain
 
 _MOST_EVIDENCE = 4
@@ -45,12 +45,16 @@ def _leading(items: tuple[EvidenceItem, ...]) -> list[EvidenceItem]:
 
 def _dcp(stored: StoredRun) -> str:
     proof = stored.record.dcp
+    if record_is_lost(stored):
+        return f"DCP:      not known: {why_record_is_lost(stored)}"
     if proof is None or proof.size is None:
         return "DCP:      not shown by the server"
     return f"DCP:      {proof.size} ({'; '.join(proof.witnesses[:_MOST_EVIDENCE]) or 'no witness'})"
 
 
 def _revision(stored: StoredRun) -> str:
+    if record_is_lost(stored):
+        return f"revision: not known: {why_record_is_lost(stored)}"
     proof = stored.record.revision
     name = proof.sha or proof.version or "unknown"
     word = "proved" if proof.proved else "not proved"

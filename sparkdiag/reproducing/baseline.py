@@ -15,7 +15,7 @@ from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.run import Host, RunRecord
 from sparkdiag.evidence.verdict import Baseline
 from sparkdiag.judging.baseline import reference_baseline
-from sparkdiag.recording.read import list_runs
+from sparkdiag.recording.listing import list_runs
 from sparkdiag.scenario.model import Scenario
 
 FAST_KERNEL_TIMEOUT_S = 120

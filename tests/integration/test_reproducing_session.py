@@ -16,7 +16,8 @@ from sparkdiag.evidence.timeline import Phase
 from sparkdiag.evidence.verdict import Verdict
 from sparkdiag.observing import observer
 from sparkdiag.recording.folder import RunFolder
-from sparkdiag.recording.read import list_runs, read_run
+from sparkdiag.recording.listing import list_runs
+from sparkdiag.recording.read import read_run
 from sparkdiag.reporting.markdown import render_markdown
 from sparkdiag.reproducing import session
 from sparkdiag.reproducing.request import ReproRequest

@@ -21,4 +21,5 @@ def test_a_file_is_refused(command: str, tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_holds_no_runs(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["list", "--out", str(tmp_path / "none")])
     assert result.exit_code == 0
-    assert "no runs" in result.output
+    assert f"no runs: there is no folder {tmp_path / 'none'}" in result.stderr
+    assert "no runs in" in CliRunner().invoke(app, ["list", "--out", str(tmp_path)]).stderr

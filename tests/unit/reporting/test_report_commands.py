@@ -107,12 +107,40 @@ def test_runs_are_listed(tmp_path: Path) -> None:
 
 def test_prune_deletes_old_runs_and_nothing_else(tmp_path: Path) -> None:
     old, new = on_disk(tmp_path, CRAWLING), on_disk(tmp_path, COMPLETED)
-    running = on_disk(
-        tmp_path, CRAWLING.model_copy(update={"record": CRAWLING.record.model_copy(update={"status": "running"})})
-    )
     (tmp_path / "stranger").mkdir()
     (tmp_path / "stranger" / "run.json").write_text('{"started_at": "2020"}')
     assert "would delete" in run("runs", "prune", "--out", str(tmp_path), "--keep", "1")
     assert old.exists()
     run("runs", "prune", "--out", str(tmp_path), "--keep", "1", "--yes")
-    assert [old.exists(), new.exists(), running.exists(), (tmp_path / "stranger").exists()] == [False, True, True, True]
+    assert [old.exists(), new.exists(), (tmp_path / "stranger").exists()] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "run.json is missing"), ("", "run.json is empty"), ("{", "run.json is not whole")]
+)
+def test_a_lost_record_is_said_and_the_streams_are_shown(tmp_path: Path, content: str | None, said: str) -> None:
+    path = on_disk(tmp_path, CRAWLING)
+    (path / "run.json").unlink()
+    if content is not None:
+        (path / "run.json").write_text(content)
+    page = run("report", str(path)).replace("`", "")
+    assert page.startswith(f"## sparkdiag: no verdict: {said}")
+    assert "failed" not in page.split("What sampling cost", 1)[0]
+    assert f"| **not known**: {said}" in page
+    assert "the worker titles seen were Worker_TP0_DCP0" in page
+    assert SUSPECT in page
+    assert "20000 tokens" in page
+    made = json.loads(run("report", str(path), "--json"))
+    assert (made["status"], made["verdict"]) == ("unknown", None)
+    assert made["problems"][0].startswith(said)
+
+
+@pytest.mark.parametrize(("held", "said"), [(False, "the run was killed before it could say"), (True, "still goes on")])
+def test_a_run_without_end_is_killed_or_still_going(tmp_path: Path, held: bool, said: str) -> None:
+    record = CRAWLING.record.model_copy(update={"status": "running", "verdict": None})
+    path = on_disk(tmp_path, CRAWLING.model_copy(update={"record": record}))
+    writer = RunFolder(path)
+    if held:
+        writer.append(CRAWLING.notes[0] if CRAWLING.notes else CRAWLING.phases[0])
+    assert said in run("report", str(path)).splitlines()[0]
+    writer.close()
