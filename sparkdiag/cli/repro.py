@@ -96,6 +96,7 @@ def _request(
     from sparkdiag.reproducing.request import ReproRequest
     from sparkdiag.scenario.load import load_scenario
     from sparkdiag.scenario.overrides import override
+    from sparkdiag.serving.model_path import check_model
 
     config = read_config()
     choice = choose(env=env, scenario=scenario, configured_env=config.env, gpus=len(gpu_names()))
@@ -108,6 +109,7 @@ def _request(
     extra_args = tuple(context.args)
     _check_flags(extra_args, repo=repo, baseline_s=flags["baseline_s"])
     loaded = override(load_scenario(choice.scenario), extra_args=extra_args, **overrides)
+    check_model(loaded.server.model)
     clone = repo or (Path(config.repo) if config.repo else None)
     return ReproRequest(
         scenario=loaded,
@@ -120,7 +122,7 @@ def _request(
 
 
 def _check_flags(extra_args: tuple[str, ...], *, repo: Path | None, baseline_s: float | None) -> None:
-    from sparkdiag.environment.clone import Clone
+    from sparkdiag.environment.clone import Clone, need_git
 
     if extra_args and not extra_args[0].startswith("-"):
         raise UsageError(
@@ -129,6 +131,8 @@ def _check_flags(extra_args: tuple[str, ...], *, repo: Path | None, baseline_s: 
         )
     if repo is not None and not repo.is_dir():
         raise UsageError(f"--repo {repo} is no folder", remedy="name a git clone of vLLM: --repo path/to/vllm")
+    if repo is not None:
+        need_git(f"to look into --repo {repo}")
     if repo is not None and not Clone(repo).is_clone():
         raise UsageError(f"--repo {repo} is no git clone", remedy="name a git clone of vLLM: --repo path/to/vllm")
     if baseline_s is not None and not 0 < baseline_s < LONGEST_S:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import shutil
 from pathlib import Path
 
 # Where no git is installed this import would fail, and with it everything that needs none.
@@ -22,6 +23,15 @@ SHA = re.compile(r"[0-9a-f]{40}")
 PLAIN = ("env", "-u", "GIT_DIR", "-u", "GIT_WORK_TREE", "-u", "GIT_INDEX_FILE", "-u", "GIT_OBJECT_DIRECTORY", "git")
 SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 ENVIRONMENT = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+
+
+def need_git(why: str) -> None:
+    """Raises ``EnvironmentFault`` where no git is installed, before its absence is taken for something else."""
+    if shutil.which("git") is None:
+        raise EnvironmentFault(
+            f"git is not installed (or not on PATH), and it is needed {why}",
+            remedy="install git, for example: apt install git",
+        )
 
 
 class Head(Value):
@@ -108,6 +118,7 @@ class Clone:
 
 def open_clone(folder: Path) -> Clone:
     """The clone at ``folder``; raises ``EnvironmentFault`` when there is none that git would read."""
+    need_git(f"to look into {folder}")
     clone = Clone(folder)
     if not folder.is_dir() or not clone.is_clone():
         raise EnvironmentFault(
@@ -123,6 +134,8 @@ def containment(clone: Clone, sha: str | None, *, commits: tuple[str, ...]) -> t
         return "unknown", "the scenario names no suspect commit"
     if sha is None:
         return "unknown", "the running code belongs to no known revision"
+    if shutil.which("git") is None:
+        return "unknown", "git is not installed, so no history can be looked into"
     if not clone.is_clone():
         return "unknown", f"{clone.folder} is no git clone that can be read"
     newer = clone.resolve(sha)

@@ -161,6 +161,8 @@ def _existing(spec: ExistingSpec, *, modules: tuple[str, ...], revision: str | N
 
 def revision_of(package: Path, *, findings: Findings) -> tuple[str | None, Path | None, tuple[str, ...]]:
     """The commit a package is checked out at, the clone's root, and what a reader should know about it."""
+    if findings.editable and shutil.which("git") is None:
+        return None, None, (f"git is not installed: the revision of {package} cannot be told",)
     clone = Clone(package)
     if not clone.tracks(package / "__init__.py"):
         return None, None, ()

@@ -19,8 +19,9 @@ from typing import Any
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
 
 import git
-from git.exc import GitCommandError, GitCommandNotFound
+from git.exc import GitCommandError
 
+from sparkdiag.environment.clone import need_git
 from sparkdiag.errors import EnvironmentFault, UsageError
 
 DEFAULT_REVISION = "incident"
@@ -152,7 +153,11 @@ def _is_whole(path: Path) -> bool:
 
 
 def _git(path: Path) -> git.Git:
-    """Git on this repository alone. ``git.Repo`` would let the caller's GIT_* variables lead it elsewhere."""
+    """Git on this repository alone. ``git.Repo`` would let the caller's GIT_* variables lead it elsewhere.
+
+    Raises ``EnvironmentFault`` where there is no git.
+    """
+    need_git("for the lab's history")
     runner = git.Git(str(path))
     runner.update_environment(**_isolated(path))
     return runner
@@ -180,8 +185,6 @@ def _generate(path: Path) -> None:
             stream.write(commit_stream())
             stream.seek(0)
             runner.execute(["git", "fast-import", "--quiet", "--done"], istream=stream)
-    except GitCommandNotFound as error:
-        raise EnvironmentFault("git is not installed", remedy="install git, for example: apt install git") from error
     except GitCommandError as error:
         details = tuple(str(error.stderr).splitlines()[-5:])
         raise EnvironmentFault(
@@ -193,6 +196,7 @@ def resolve(repo: Path, rev: str | None) -> str:
     """The 40-digit id of a revision; of the scenario's default, ``incident``, for None.
 
     Raises:
+        EnvironmentFault: git is missing.
         UsageError: no commit of that name; the details list the tags.
     """
     runner = _git(repo)

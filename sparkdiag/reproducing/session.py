@@ -31,7 +31,7 @@ from sparkdiag.serving.command import server_command
 from sparkdiag.serving.launch import LaunchedServer, launch
 from sparkdiag.serving.machine_lock import machine_lock
 from sparkdiag.serving.private_folder import make_private_folder, remove
-from sparkdiag.serving.readiness import free_port
+from sparkdiag.serving.readiness import PortTaken, free_port
 
 STOP_GRACE_S = 10.0
 LAB_READY_S, LAB_VERDICT_S = 60.0, 60.0
@@ -121,7 +121,13 @@ def _one_run(
         )
         if baseline is not None:
             run.note("baseline", f"healthy time to first token {baseline.seconds:.1f} s ({baseline.source})")
-        _serve_and_watch(run, request, environment=environment, baseline=baseline)
+        try:
+            _serve_and_watch(run, request, environment=environment, baseline=baseline)
+        except PortTaken:
+            run.note(
+                "serving", "the server's port was taken by another program meanwhile; starting it again on another"
+            )
+            _serve_and_watch(run, request, environment=environment, baseline=baseline)
         run.phase("reporting")
         run.time(total_s=clock())
         run.update(status="finished")

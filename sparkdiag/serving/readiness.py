@@ -10,11 +10,15 @@ import psutil
 
 from sparkdiag.errors import ServerError
 from sparkdiag.evidence.processes import ServerExit
-from sparkdiag.serving.server_log import cause_of, phase_of
+from sparkdiag.serving.server_log import PORT_TAKEN, cause_of, phase_of
 
 PERIOD_S = 0.5
 REQUEST_TIMEOUT_S = 2.0
 SHOWN_LINES = 20
+
+
+class PortTaken(ServerError):
+    """Another program took the server's port between its choice and the server's bind; a second start may do."""
 
 
 class Loading(Protocol):
@@ -69,7 +73,8 @@ def failed_start(ended: ServerExit, lines: tuple[str, ...]) -> ServerError:
     how = f"signal {ended.signal}" if ended.signal else f"exit code {ended.exit_code}"
     cause = cause_of(lines)
     why = f": {cause.text}" if cause else ""
-    return ServerError(
+    kind = PortTaken if cause == PORT_TAKEN else ServerError
+    return kind(
         f"the server ended while it was starting ({how}){why}",
         remedy=cause.remedy if cause else "read the log lines above; server.log in the run folder has all of them",
         details=lines[-SHOWN_LINES:],

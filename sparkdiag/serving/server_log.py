@@ -43,11 +43,11 @@ def phase_of(line: str) -> str | None:
     return next((phase for phase, pattern in reversed(_PATTERNS) if pattern.search(line)), None)
 
 
+PORT_TAKEN = Cause(
+    "its port was taken by another program meanwhile", "run the same command again: another port is picked"
+)
 _CAUSES = (
-    (
-        r"[Aa]ddress already in use",
-        Cause("its port was taken by another program meanwhile", "run the same command again: another port is picked"),
-    ),
+    (r"[Aa]ddress already in use", PORT_TAKEN),
     (
         r"DCP\) requires attention impl|does not support (?:DCP|decode context)|Try a different backend",
         Cause(
@@ -65,6 +65,14 @@ _CAUSES = (
         Cause(
             "it ran out of memory",
             "sparkdiag repro ... -- --gpu-memory-utilization 0.8 (or a shorter --prompt-tokens)",
+        ),
+    ),
+    (
+        r"We couldn't connect to|LocalEntryNotFoundError|OfflineModeIsEnabled|offline mode is enabled"
+        r"|Cannot reach https?://\S*huggingface|(?:Max retries exceeded|Failed to resolve)[^\n]*huggingface",
+        Cause(
+            "it could not download the model: the hub cannot be reached from here",
+            "sparkdiag repro --model /path/of/a/model/on/this/disk (or HTTPS_PROXY, HF_ENDPOINT in the shell)",
         ),
     ),
     (

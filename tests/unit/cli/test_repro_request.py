@@ -20,7 +20,7 @@ def test_the_users_arguments_reach_the_server_once(tmp_path: Path, monkeypatch: 
         env="existing:/no/such/python",
         rev=None,
         repo=None,
-        overrides={**dict.fromkeys(names), "model": "/m"},
+        overrides={**dict.fromkeys(names), "model": "org/m"},
         flags={"runs_dir": str(tmp_path), "baseline_s": None},
     )
     environment: Any = SimpleNamespace(

@@ -1,0 +1,36 @@
+"""A model that is named by a path must be there: vLLM would find out a minute later, and take it for a hub name."""
+
+import os
+from pathlib import Path
+
+from sparkdiag.errors import UsageError
+from sparkdiag.scenario.shown import shown
+
+
+def is_path(model: str) -> bool:
+    """Whether ``model`` can only be a path: a hub's names have one slash at most, other stores' a scheme. Pure."""
+    if "://" in model:
+        return False
+    return model.startswith(("/", "./", "../", "~")) or model in (".", "..") or model.count("/") > 1
+
+
+def check_model(model: str | None) -> None:
+    """Raises ``UsageError`` for a path that is not there or cannot be read; hub names are left to the server."""
+    if model is None or not is_path(model):
+        return
+    path = Path(model)
+    remedy = "sparkdiag repro --model /path/to/the/model (or a hub name: ORGANISATION/NAME)"
+    if model.startswith("~"):
+        # The shell expands it only where it stands first and unquoted; neither vLLM nor we do.
+        raise UsageError(f"the model {shown(model)} starts with a ~ that nobody expanded", remedy=remedy)
+    try:
+        there = path.exists()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "the name cannot be a file's"
+        raise UsageError(f"the model {shown(model)} cannot be looked at: {reason}", remedy=remedy) from None
+    if not there:
+        raise UsageError(f"the model {shown(model)} does not exist", remedy=remedy)
+    if path.is_dir() and not (path / "config.json").exists() and not (path / "params.json").exists():
+        raise UsageError(f"the model folder {shown(model)} holds no config.json (or params.json)", remedy=remedy)
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"the model {shown(model)} may not be read by this user", remedy=remedy)
