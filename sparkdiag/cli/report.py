@@ -24,6 +24,7 @@ def report(
 ) -> None:
     """Print the report of a run from its folder alone, offline, and judge it again with this version's judge.
 
+    \b
     Example: sparkdiag report runs/20260526T081502Z-lab-1a2b3c4d-dcp2 > report.md
     """
     from sparkdiag.recording.read import read_run

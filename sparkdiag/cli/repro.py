@@ -50,6 +50,7 @@ def repro(
 
     Example: sparkdiag repro --dcp 2
 
+    \b
     Another: sparkdiag repro --env existing:/path/to/python --model MODEL --dcp 2 -- --gpu-memory-utilization 0.9
     """
     request = _request(

@@ -71,9 +71,11 @@ class LiveView:
         return self._state
 
     def phase(self, name: Phase, detail: str = "") -> None:
-        """A new part of the run begins: always one line that stays."""
+        """A new part of the run begins, or the same one goes on with news: always one line that stays."""
         now_s = self._now_s()
-        self._change(phase=name, detail=detail, phase_began_s=now_s, task=None)
+        with self._lock:
+            began_s = self._state.phase_began_s if name == self._state.phase else now_s
+            self._change(phase=name, detail=detail, phase_began_s=began_s, task=None)
         self._print(f"{now_s:6.1f} s  {name}" + (f": {detail}" if detail else ""))
 
     def update(self, observation: Observation, verdict: Verdict) -> None:

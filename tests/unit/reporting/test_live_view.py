@@ -107,6 +107,17 @@ def test_plain_lines_come_at_each_phase_and_seldom_between() -> None:
     assert all(SUSPECT in line and "stalled (crawling)" in line for line in lines[1:-1])
 
 
+def test_the_clock_of_a_phase_runs_on_while_its_detail_changes() -> None:
+    view, _, clock = screen()
+    view.phase("loading", "5 s: importing vLLM")
+    clock.now_s += 20
+    view.phase("loading", "25 s: loading weights")
+    clock.now_s += 5
+    assert (view.state.detail, view.now_s() - view.state.phase_began_s) == ("25 s: loading weights", 25)
+    view.phase("ready")
+    assert view.now_s() - view.state.phase_began_s == 0
+
+
 def test_markup_in_notes_is_shown_as_it_is() -> None:
     view, out, _ = screen()
     view.note("a [bold]b[/bold] [/nothing] \x1b[31mc :smile:")
