@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sparkdiag.cli import completion
 from sparkdiag.cli.exit_codes import exit_code_of, git_bisect_code
 from sparkdiag.cli.failures import print_error
 from sparkdiag.errors import ExitCode, SparkdiagError, UsageError
@@ -20,18 +21,38 @@ LONGEST_S = 1e7
 def repro(
     context: typer.Context,
     scenario: Annotated[
-        str | None, typer.Option(help="Name of a built-in scenario, or a TOML file (see: sparkdiag scenario list).")
+        str | None,
+        typer.Option(
+            help="Name of a built-in scenario, or a TOML file (see: sparkdiag scenario list).",
+            autocompletion=completion.scenarios,
+        ),
     ] = None,
-    dcp: Annotated[int | None, typer.Option(help="Decode context parallel size; default: the scenario's.")] = None,
+    dcp: Annotated[
+        int | None,
+        typer.Option(
+            help="Decode context parallel size; default: the scenario's.", autocompletion=completion.dcp_sizes
+        ),
+    ] = None,
     tp: Annotated[int | None, typer.Option(help="Tensor parallel size; DCP must divide it.")] = None,
     env: Annotated[
-        str | None, typer.Option(help="lab | existing:PYTHON | release:VERSION; default: your config file, else lab.")
+        str | None,
+        typer.Option(
+            help="lab | existing:PYTHON | release:VERSION; default: your config file, else lab.",
+            autocompletion=completion.environments,
+        ),
     ] = None,
-    rev: Annotated[str | None, typer.Option(help="Revision to run (lab: a revision of the lab's own history).")] = None,
+    rev: Annotated[
+        str | None,
+        typer.Option(
+            help="Revision to run (lab: a revision of the lab's own history).", autocompletion=completion.revisions
+        ),
+    ] = None,
     repo: Annotated[Path | None, typer.Option(help="vLLM clone in which to look for the suspect commit.")] = None,
     model: Annotated[str | None, typer.Option(help="Model path or name for the server.")] = None,
     prompt_tokens: Annotated[int | None, typer.Option(help="Length of the prompt in tokens.")] = None,
-    prompt_kind: Annotated[str | None, typer.Option(help="needle | reasoning.")] = None,
+    prompt_kind: Annotated[
+        str | None, typer.Option(help="needle | reasoning.", autocompletion=completion.prompt_kinds)
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the prompt's text.")] = None,
     baseline_s: Annotated[
         float | None, typer.Option(help="Healthy time to first token in seconds, if you know it.")
@@ -123,24 +144,30 @@ def _request(
 
 
 def _check_flags(extra_args: tuple[str, ...], *, repo: Path | None, baseline_s: float | None) -> None:
-    from sparkdiag.environment.clone import Clone, need_git
-
     if extra_args and not extra_args[0].startswith("-"):
         raise UsageError(
             f"repro takes no argument {extra_args[0]!r}; what stands after -- are vLLM's options",
             remedy=f"a scenario is named with --scenario {extra_args[0]}; see: sparkdiag repro --help",
         )
-    if repo is not None and not repo.is_dir():
-        raise UsageError(f"--repo {repo} is no folder", remedy="name a git clone of vLLM: --repo path/to/vllm")
     if repo is not None:
-        need_git(f"to look into --repo {repo}")
-    if repo is not None and not Clone(repo).is_clone():
-        raise UsageError(f"--repo {repo} is no git clone", remedy="name a git clone of vLLM: --repo path/to/vllm")
+        _check_repo(repo)
     if baseline_s is not None and not 0 < baseline_s < LONGEST_S:
         raise UsageError(
             f"--baseline-s: found {baseline_s:g}; allowed: seconds, greater than 0, below {LONGEST_S:g}",
             remedy="leave it out: sparkdiag finds a healthy time by itself where it can",
         )
+
+
+def _check_repo(repo: Path) -> None:
+    remedy = "name a git clone of vLLM: --repo path/to/vllm"
+    if not repo.is_dir():
+        raise UsageError(f"--repo {repo} is no folder", remedy=remedy)
+    # Imported only here: GitPython asks git for its version as it is imported.
+    from sparkdiag.environment.clone import Clone, need_git
+
+    need_git(f"to look into --repo {repo}")
+    if not Clone(repo).is_clone():
+        raise UsageError(f"--repo {repo} is no git clone", remedy=remedy)
 
 
 def _run(request: "ReproRequest", *, as_json: bool, git_bisect: bool) -> int:

@@ -4,10 +4,12 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from sparkdiag.environment.explain import explain
 from sparkdiag.environment.plan import Step
 from sparkdiag.errors import EnvironmentFault
 
@@ -28,11 +30,14 @@ DROPPED = frozenset(
 
 CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
 QUERY = re.compile(r"(https?://[^\s?#]+)\?[^\s]+")
-NETWORK = re.compile(
-    r"error sending request|connection refused|dns error|failed to lookup|timed? ?out|network is unreachable"
-    r"|could not connect|failed to fetch|network connectivity is disabled|connection reset|certificate",
-    re.IGNORECASE,
-)
+ENDS_WITH_US = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""Becomes the step after asking the kernel to kill it when we die (PR_SET_PDEATHSIG = 1, SIGKILL = 9): after a kill -9
+of sparkdiag uv would go on downloading for nobody. The parent is compared because it may be gone by then."""
 
 
 class StepFailed(EnvironmentFault):
@@ -44,11 +49,6 @@ def redact(text: str) -> str:
     return QUERY.sub(r"\1?***", CREDENTIALS.sub("***@", text))
 
 
-def looks_like_network(lines: tuple[str, ...]) -> bool:
-    """Whether uv failed to reach an index, as far as its words say. Pure."""
-    return any(NETWORK.search(line) for line in lines)
-
-
 def child_environ(added: dict[str, str]) -> dict[str, str]:
     """uv's environment: ours without what would lead it astray, no Python downloads, no colours."""
     kept = {name: value for name, value in os.environ.items() if name not in DROPPED}
@@ -58,6 +58,8 @@ def child_environ(added: dict[str, str]) -> dict[str, str]:
 def run_step(step: Step, *, folder: Path, log: Path, on_tick: Callable[[int], None]) -> None:
     """Run one step in ``folder``, falling back where it says so; ``on_tick`` gets uv's pid several times a second.
 
+    From the main thread: the kernel ends the step when the thread that started it ends.
+
     Raises ``StepFailed``. Whatever ends the call early (Ctrl-C, an error in ``on_tick``), no child is left.
     """
     failed = _run(step.argv, step=step, folder=folder, log=log, on_tick=on_tick)
@@ -65,21 +67,8 @@ def run_step(step: Step, *, folder: Path, log: Path, on_tick: Callable[[int], No
         again = _run(step.fallback_argv, step=step, folder=folder, log=log, on_tick=on_tick)
         failed = (*failed, f"then {step.fallback_title}:", *again) if again else ()
     if failed:
-        raise _explain(step, failed)
-
-
-def _explain(step: Step, lines: tuple[str, ...]) -> StepFailed:
-    if looks_like_network(lines):
-        return StepFailed(
-            f"{step.title}: a package index could not be reached",
-            details=lines,
-            remedy="check the network or proxy (UV_DEFAULT_INDEX names a mirror, UV_FIND_LINKS a folder with "
-            "torch's CPU wheel), then: sparkdiag env build",
-        )
-    remedy = "sparkdiag env build (again)"
-    if step.phase == "torch":
-        remedy = "put torch's CPU wheel into a folder, name that in UV_FIND_LINKS, then: sparkdiag env build"
-    return StepFailed(f"{step.title} failed", details=lines, remedy=remedy)
+        why = explain(step, failed, environ=os.environ)
+        raise StepFailed(why.message, details=failed, remedy=why.remedy)
 
 
 def _run(
@@ -90,7 +79,7 @@ def _run(
     with log.open("ab") as output:
         start = output.tell()
         child = subprocess.Popen(
-            argv,
+            (sys.executable, "-I", "-S", "-c", ENDS_WITH_US, str(os.getpid()), *argv),
             cwd=folder,  # never the user's folder: a pyproject.toml or uv.toml there would have its say
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -171,6 +171,11 @@ def lock_inputs(vllm_version: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def lock_release(vllm_version: str) -> str:
+    """The release alone."""
+    return f"{DISTRIBUTION}=={vllm_version}\n"
+
+
 def lock_overrides() -> str:
     """Overrides that leave a package out: a marker that is never true."""
     return "".join(f'{name} ; python_version < "0"\n' for name in EXCLUDED)

@@ -137,6 +137,22 @@ def compile_step(vllm_version: str, facts: HostFacts, *, requirements: str, over
     )
 
 
+def lookup_step(vllm_version: str, facts: HostFacts, *, requirements: str, output: str) -> Step:
+    """Whether the release is published at all: with torch among the questions, a torch index that cannot be reached
+    would hide the answer."""
+    argv = (
+        facts.uv, "pip", "compile", requirements, "--no-deps", "--python", facts.python,
+        "--only-binary", ":all:", "--no-header", "--quiet", "--output-file", output,
+    )  # fmt: skip
+    return Step(
+        phase="resolve",
+        title=f"looking up {DISTRIBUTION} {vllm_version}",
+        argv=argv,
+        env=source_env(facts),
+        timeout_s=300,
+    )
+
+
 def build_plan(lock: Lock, facts: HostFacts, places: Places) -> BuildPlan:
     """The steps from nothing to an environment that holds exactly the lock.
 

@@ -21,11 +21,12 @@ from sparkdiag.environment.lock import (
     lock_inputs,
     lock_name,
     lock_overrides,
+    lock_release,
     parse_lock,
     render_lock,
 )
 from sparkdiag.environment.model import Environment
-from sparkdiag.environment.plan import compile_step, release_of
+from sparkdiag.environment.plan import compile_step, lookup_step, release_of
 from sparkdiag.environment.progress import ProgressSink
 from sparkdiag.environment.spec import LAB_RELEASE, EnvironmentSpec, ExistingSpec, LabSpec
 from sparkdiag.errors import EnvironmentFault, UsageError
@@ -93,14 +94,19 @@ def resolve_lock(version: str, facts: HostFacts, *, root: Path, progress: Progre
     try:
         (folder / "requirements.in").write_text(lock_inputs(version), encoding="utf-8")
         (folder / "overrides.txt").write_text(lock_overrides(), encoding="utf-8")
-        step = compile_step(
-            version, facts, requirements="requirements.in", overrides="overrides.txt", output="pylock.toml"
+        (folder / "release.in").write_text(lock_release(version), encoding="utf-8")
+        steps = (
+            lookup_step(version, facts, requirements="release.in", output="release.txt"),
+            compile_step(
+                version, facts, requirements="requirements.in", overrides="overrides.txt", output="pylock.toml"
+            ),
         )
-        progress.start(step.title, total=None, unit="steps")
-        try:
-            run_step(step, folder=folder, log=folder / "uv.log", on_tick=lambda _pid: None)
-        finally:
-            progress.finish()
+        for step in steps:
+            progress.start(step.title, total=None, unit="steps")
+            try:
+                run_step(step, folder=folder, log=folder / "uv.log", on_tick=lambda _pid: None)
+            finally:
+                progress.finish()
         text = (folder / "pylock.toml").read_text(encoding="utf-8")
     finally:
         shutil.rmtree(folder, ignore_errors=True)

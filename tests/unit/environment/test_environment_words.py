@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.environment.child import looks_like_network, redact, tail
+from sparkdiag.environment.child import redact, tail
 from sparkdiag.environment.expected import from_disk, from_record, module_paths, parse_record
 from sparkdiag.environment.interrogate import Findings, interpreter_of, parse_answer, shebang_interpreter
 from sparkdiag.errors import EnvironmentFault
@@ -32,11 +32,6 @@ def test_tail_is_bounded_and_of_this_command_only(tmp_path: Path) -> None:
     lines = tail(log, start=9)
     assert len(lines) == 15 and lines[0] == "line 26" and len(lines[-1]) == 500
     assert tail(log, start=log.stat().st_size) == ()
-
-
-def test_network_words() -> None:
-    assert looks_like_network(("error: Failed to fetch: `http://x`",))
-    assert not looks_like_network(("No solution found when resolving dependencies",))
 
 
 def test_the_answer_is_found_among_noise() -> None:
