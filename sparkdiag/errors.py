@@ -52,6 +52,10 @@ class BusyError(SparkdiagError):
     """Another run holds the machine."""
 
 
+class SamplingRefused(SparkdiagError):
+    """No process of the server can be sampled, neither from outside nor from inside."""
+
+
 class ServerError(SparkdiagError):
     """The server never became ready, or died; ``details`` holds its last log lines."""
 

@@ -72,15 +72,36 @@ class StackSample(Value):
 
 
 class SamplingStats(Value):
-    """What sampling itself did and cost."""
+    """What sampling itself did and cost, from the prompt's sending on."""
 
     taken: int = 0
     late: int = 0
     failed: int = 0
     cpu_s: float = 0.0
-    """CPU seconds of the samplers' children."""
+    """CPU seconds of the samplers: py-spy's processes, or the probe's thread inside the server."""
+    own_cpu_s: float = 0.0
+    """CPU seconds of sparkdiag's own process meanwhile: reading, judging, drawing."""
+    observed_s: float = 0.0
+    """Seconds over which both were counted."""
+    cores: int = 0
+    """Cores of the machine that these shares are of; 0: not known."""
+    budget_share: float | None = None
+    """Share of the machine that sampling may cost (``sampling.cpu_share``)."""
+    planned_share: float | None = None
+    """What the chosen periods come to, at the costs measured; above the budget where ``sampling.max_period_s`` keeps
+    the gaps from growing further."""
+    period_s: float | None = None
+    """Between two looks at a process in which the model runs, as of now."""
     longest_s: float = 0.0
     mode: Literal["py-spy", "in-process", "none"] = "py-spy"
     reason: str | None = None
     """Why not py-spy, where it is not."""
+    remedy: str | None = None
+    """What to type so that py-spy may look."""
     errors: dict[str, int] = {}
+
+    @property
+    def share(self) -> float | None:
+        """Share of the machine's CPU time that looking cost, samplers and sparkdiag together."""
+        machine_s = self.observed_s * self.cores
+        return (self.cpu_s + self.own_cpu_s) / machine_s if machine_s > 0 else None

@@ -25,10 +25,7 @@ _NOT_PYTHON = re.compile(
     r"failed to find python version|failed to find a python|python_process_info::get_python_version", re.IGNORECASE
 )
 _TORN = re.compile(r"failed to get stack traces?|\(os error 14\)", re.IGNORECASE)
-_PTRACE_REMEDY = (
-    "let py-spy read the server's memory: run sparkdiag as the server's user with CAP_SYS_PTRACE (root, or "
-    "`docker run --cap-add SYS_PTRACE`), or set `sysctl kernel.yama.ptrace_scope=0`"
-)
+_PTRACE_REMEDY = "let py-spy read other processes' memory: `docker run --cap-add SYS_PTRACE`, or run as root"
 
 
 class SamplingFault(Value):

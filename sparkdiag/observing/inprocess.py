@@ -5,6 +5,7 @@ loop variables too, but waits for the GIL like everybody: where the model holds 
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,7 @@ from sparkdiag.observing.dump_json import (
 from sparkdiag.observing.titles import printable
 
 CONTROL_FILE = "sample.on"
+_CPU = re.compile(rb'"cpu_s":([0-9]{1,9}\.[0-9]{1,9})\}\s*$')
 READ_LIMIT_BYTES = 4 * 2**20
 """A look at one file; what is left is read at the next."""
 
@@ -58,6 +60,12 @@ def parse_line(
         )
     except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
         return None
+
+
+def told_cpu_s(line: bytes) -> float:
+    """What taking the sample cost the process it was taken in: the line's last field; 0 where it is not told."""
+    found = _CPU.search(line[-60:])
+    return min(float(found[1]), 60.0) if found else 0.0
 
 
 def _thread(raw: ThreadStack, kept_names: frozenset[str]) -> ThreadStack:
@@ -99,6 +107,7 @@ class InProcessReader:
         self._clock_offset_s = monotonic() - clock()
         self._kept_names = kept_names
         self._offsets: dict[Path, int] = {}
+        self._cpu_s = 0.0
         self.full: frozenset[int] = frozenset()
         """Processes whose file has reached its bound."""
 
@@ -111,9 +120,15 @@ class InProcessReader:
                 sample = parse_line(line, pid=pid, clock_offset_s=self._clock_offset_s, kept_names=self._kept_names)
                 if sample is not None:
                     samples.append(sample)
+                    self._cpu_s += told_cpu_s(line)
                 elif len(line) < 200 and b'"full"' in line:
                     self.full |= {pid}
         return tuple(sorted(samples, key=lambda sample: sample.ended_s))
+
+    def take_cpu_s(self) -> float:
+        """CPU seconds that the samples read since the last call cost the server, as the probe tells it."""
+        taken_s, self._cpu_s = self._cpu_s, 0.0
+        return taken_s
 
     def _new_lines(self, path: Path) -> list[bytes]:
         offset = self._offsets.get(path, 0)

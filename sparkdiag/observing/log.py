@@ -1,6 +1,7 @@
 """What was observed so far: written by many threads, read as one frozen ``Observation``."""
 
 import threading
+import time
 from bisect import insort
 from collections.abc import Callable
 from typing import Literal
@@ -27,8 +28,18 @@ Mode = Literal["py-spy", "in-process", "none"]
 class ObservationLog:
     """Bounded in memory whatever a run's length; everything also goes to the sink, one value at a time."""
 
-    def __init__(self, *, clock: Callable[[], float], sink: Sink, most_samples: int = MOST_SAMPLES) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        sink: Sink,
+        most_samples: int = MOST_SAMPLES,
+        own_cpu_s: Callable[[], float] = time.process_time,
+        stats: SamplingStats | None = None,
+    ) -> None:
         self._clock = clock
+        self._own_cpu_s = own_cpu_s
+        self._own_cpu_at_sending_s: float | None = None
         self._sink = sink
         self._most_samples = most_samples
         self._lock = threading.Lock()
@@ -43,7 +54,7 @@ class ObservationLog:
         self._gpus: list[GpuPoint] = []
         self._capacity: KvCapacity | None = None
         self._client = ClientOutcome()
-        self._stats = SamplingStats()
+        self._stats = stats or SamplingStats()
 
     @property
     def in_flight(self) -> bool:
@@ -65,15 +76,28 @@ class ObservationLog:
         self._ready_at_s = self._clock()
 
     def set_client(self, client: ClientOutcome) -> None:
-        """The request as of now."""
-        self._client = client
-
-    def set_mode(self, mode: Mode, *, reason: str | None) -> None:
-        """How stacks are taken from now on, and why not by py-spy."""
+        """The request as of now. What looking costs is counted while it is under way."""
         with self._lock:
-            self._stats = self._stats.model_copy(update={"mode": mode, "reason": reason})
+            if self._client.in_flight:
+                self._stats = self._counted()
+            elif client.sent is not None and self._own_cpu_at_sending_s is None:
+                self._own_cpu_at_sending_s = self._own_cpu_s()
+            self._client = client
+
+    def _counted(self) -> SamplingStats:
+        sent = self._client.sent
+        if not self._client.in_flight or sent is None or self._own_cpu_at_sending_s is None:
+            return self._stats
+        own_cpu_s = self._own_cpu_s() - self._own_cpu_at_sending_s
+        return self._stats.model_copy(update={"own_cpu_s": own_cpu_s, "observed_s": self._clock() - sent.t_s})
+
+    def set_mode(self, mode: Mode, *, reason: str | None, remedy: str | None = None) -> None:
+        """How stacks are taken from now on, why not by py-spy, and what would let it."""
+        with self._lock:
+            self._stats = self._stats.model_copy(update={"mode": mode, "reason": reason, "remedy": remedy})
         if reason is not None:
-            self.note("sampling", f"stacks: {mode} ({reason})")
+            how = {"in-process": "taken by the probe inside the server", "none": "not taken", "py-spy": "by py-spy"}
+            self.note("sampling", f"stacks are {how[mode]}: {reason}" + (f"; remedy: {remedy}" if remedy else ""))
 
     def note(self, source: str, text: str) -> None:
         """Something a reader of the run should know."""
@@ -117,10 +141,13 @@ class ObservationLog:
             self.count_error(cause)
         self._emit(sample)
 
-    def add_cost(self, cpu_s: float) -> None:
-        """CPU that sampling cost."""
+    def add_cost(self, cpu_s: float, *, period_s: float | None = None, planned_share: float | None = None) -> None:
+        """CPU that sampling cost, and the pace it goes on with."""
         with self._lock:
-            self._stats = self._stats.model_copy(update={"cpu_s": self._stats.cpu_s + cpu_s})
+            planned = {"period_s": period_s, "planned_share": planned_share}
+            self._stats = self._stats.model_copy(
+                update={"cpu_s": self._stats.cpu_s + cpu_s, **{k: v for k, v in planned.items() if v is not None}}
+            )
 
     def count_error(self, cause: str) -> None:
         """One more error of this cause."""
@@ -159,7 +186,7 @@ class ObservationLog:
                 ready_at_s=self._ready_at_s,
                 processes=self._processes,
                 samples=tuple(self._samples),
-                sampling=self._stats,
+                sampling=self._counted(),
                 metrics=tuple(self._metrics),
                 kv_capacity=self._capacity,
                 gpus=tuple(self._gpus),

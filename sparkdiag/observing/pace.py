@@ -4,7 +4,14 @@ import threading
 
 from sparkdiag.evidence.processes import ProcessInfo
 from sparkdiag.observing.process_tree import ProcessKey, key_of
-from sparkdiag.observing.schedule import FIRST_COST_S, Periods, backed_off_s, periods, smoothed_cost_s
+from sparkdiag.observing.schedule import (
+    FIRST_COST_S,
+    Periods,
+    backed_off_s,
+    periods,
+    predicted_share,
+    smoothed_cost_s,
+)
 from sparkdiag.scenario.model import Sampling
 
 
@@ -48,16 +55,32 @@ class Pace:
                 period_s, failures_in_a_row=self._failures.get(key, 0), longest_s=self._sampling.max_period_s
             )
 
+    def is_focus(self, key: ProcessKey) -> bool:
+        """Whether the model runs in this process."""
+        with self._lock:
+            return key in self._focus
+
     def focus_period_s(self) -> float:
         """The period of the processes in which the model runs."""
         with self._lock:
             return self._periods().focus_s
 
+    def planned_share(self) -> float:
+        """Share of the machine that the periods come to, at the costs measured so far; 0 with nothing to sample."""
+        with self._lock:
+            focus_cost_s, others_cost_s = self._sums_s()
+            return predicted_share(
+                self._periods(), focus_cost_s=focus_cost_s, others_cost_s=others_cost_s, cores=self._cores
+            )
+
     def _periods(self) -> Periods:
-        costs_s = {key: FIRST_COST_S if cost_s is None else cost_s for key, cost_s in self._costs_s.items()}
+        focus_cost_s, others_cost_s = self._sums_s()
         return periods(
-            focus_cost_s=sum(cost_s for key, cost_s in costs_s.items() if key in self._focus),
-            others_cost_s=sum(cost_s for key, cost_s in costs_s.items() if key not in self._focus),
-            cores=self._cores,
-            sampling=self._sampling,
+            focus_cost_s=focus_cost_s, others_cost_s=others_cost_s, cores=self._cores, sampling=self._sampling
         )
+
+    def _sums_s(self) -> tuple[float, float]:
+        """CPU seconds of one look at each process in which the model runs, and at each of the others."""
+        costs_s = {key: FIRST_COST_S if cost_s is None else cost_s for key, cost_s in self._costs_s.items()}
+        focus_s = sum(cost_s for key, cost_s in costs_s.items() if key in self._focus)
+        return focus_s, sum(costs_s.values()) - focus_s

@@ -90,6 +90,11 @@ class PySpy:
         self._output_limit_bytes = output_limit_bytes
         self._cancelled = threading.Event()
 
+    @property
+    def binary(self) -> Path:
+        """The program that is run."""
+        return self._binary
+
     def cancel(self) -> None:
         """Kill what runs, within a moment, and let nothing more start."""
         self._cancelled.set()

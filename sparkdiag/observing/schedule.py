@@ -4,8 +4,8 @@ A dump of a vLLM process costs 24 to 29 ms of CPU, and on a saturated machine th
 scenario grants a share of the machine (``sampling.cpu_share``); the periods follow from it and from the measured cost.
 
 The budget wins over ``min_period_s``: looking is never more frequent than it can be paid for. ``max_period_s`` wins
-over the budget: a gap longer than it would leave the judge blind, so on a machine where even that is too dear the
-budget is overspent, and ``predicted_share`` says by how much.
+over the budget for the processes in which the model runs: a gap longer than it would leave the judge blind, so on a
+machine where even that is too dear the budget is overspent, and ``predicted_share`` says by how much.
 """
 
 from sparkdiag.evidence.base import Value
@@ -13,8 +13,9 @@ from sparkdiag.scenario.model import Sampling
 
 FIRST_COST_S = 0.03
 """CPU seconds of one dump, until the first ones were measured."""
-OTHERS_EVERY = 4
-"""The model runs in the workers: the other processes are looked at this many times less often."""
+OTHERS_EVERY = 10
+"""The model runs in the workers, and only they are judged: the other processes, which a person may want to see, are
+looked at this many times less often."""
 COST_WEIGHT = 0.2
 """Weight of the newest measurement in the running mean of a process's cost."""
 BACK_OFF_FACTOR = 8
@@ -35,13 +36,7 @@ def periods(*, focus_cost_s: float, others_cost_s: float, cores: int, sampling: 
     paid_s = (focus_cost_s + others_cost_s / OTHERS_EVERY) / budget
     longest_s = max(sampling.max_period_s, sampling.min_period_s)
     focus_s = min(max(paid_s, sampling.min_period_s), longest_s)
-    others_s = min(focus_s * OTHERS_EVERY, longest_s)
-    if focus_cost_s / focus_s + others_cost_s / others_s > budget and focus_s < longest_s:
-        # The others hit the longest gap, so they cost more than foreseen: the focus pays for it.
-        left = budget - others_cost_s / longest_s
-        focus_s = longest_s if left <= 0 else min(max(focus_s, focus_cost_s / left), longest_s)
-        others_s = longest_s
-    return Periods(focus_s=focus_s, others_s=others_s)
+    return Periods(focus_s=focus_s, others_s=focus_s * OTHERS_EVERY)
 
 
 def predicted_share(found: Periods, *, focus_cost_s: float, others_cost_s: float, cores: int) -> float:

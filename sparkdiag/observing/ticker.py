@@ -1,4 +1,4 @@
-"""One thread that does one thing again and again, and can be asked to do it now."""
+"""One thread that does one thing again and again, and can be woken to do it now."""
 
 import threading
 import time
@@ -9,15 +9,15 @@ SHORTEST_PAUSE_S = 0.02
 
 
 class Ticker:
-    """Calls ``action(asked)`` every ``period_s()`` seconds, from start to start, in a daemon thread of its own.
+    """Calls ``action()`` every ``period_s()`` seconds, from start to start, in a daemon thread of its own.
 
-    ``asked`` is True for a round that somebody waits for. What an action raises goes to ``on_error``; the rounds go on.
+    What an action raises goes to ``on_error``; the rounds go on.
     """
 
     def __init__(
         self,
         name: str,
-        action: Callable[[bool], None],
+        action: Callable[[], None],
         *,
         period_s: Callable[[], float],
         on_error: Callable[[Exception], None],
@@ -28,8 +28,6 @@ class Ticker:
         self._changed = threading.Condition()
         self._stopping = False
         self._awake = False
-        self._asked = 0
-        self._served = 0
         self._thread = threading.Thread(target=self._run, name=f"sparkdiag-{name}", daemon=True)
 
     def start(self) -> None:
@@ -54,41 +52,23 @@ class Ticker:
             self._awake = True
             self._changed.notify_all()
 
-    def ask(self) -> int:
-        """Ask for a round that begins after this moment; the ticket is for ``wait_for``."""
-        with self._changed:
-            self._asked += 1
-            self._changed.notify_all()
-            return self._asked
-
-    def wait_for(self, ticket: int, *, timeout_s: float) -> bool:
-        """Whether the round asked for has ended in time."""
-        with self._changed:
-            return self._changed.wait_for(
-                lambda: self._served >= ticket or self._stopping, timeout=max(0.0, timeout_s)
-            ) and (self._served >= ticket)
-
     def _run(self) -> None:
         next_s = time.monotonic()
         while True:
             with self._changed:
-                self._changed.wait_for(self._is_due, timeout=max(0.0, next_s - time.monotonic()))
+                self._changed.wait_for(
+                    lambda: self._stopping or self._awake, timeout=max(0.0, next_s - time.monotonic())
+                )
                 if self._stopping:
                     return
-                ticket, asked, self._awake = self._asked, self._asked > self._served, False
+                self._awake = False
             began_s = time.monotonic()
-            pause_s = self._round(asked)
-            with self._changed:
-                self._served = ticket
-                self._changed.notify_all()
+            pause_s = self._round()
             next_s = max(began_s + pause_s, time.monotonic() + SHORTEST_PAUSE_S)
 
-    def _is_due(self) -> bool:
-        return self._stopping or self._awake or self._asked > self._served
-
-    def _round(self, asked: bool) -> float:
+    def _round(self) -> float:
         try:
-            self._action(asked)
+            self._action()
             return self._period_s()
         except Exception as error:  # a broken round must not end the observation of a whole run
             self._on_error(error)

@@ -43,7 +43,7 @@ def test_a_missing_permission_is_not_called_a_version_problem() -> None:
     fault = classify_stderr(PY_VERSION, pid=42, exit_code=1)
     assert "SYS_PTRACE" in fault.line
     assert fault.remedy is not None
-    assert "ptrace_scope" in fault.remedy
+    assert "--cap-add SYS_PTRACE" in fault.remedy
 
 
 def test_the_quoted_line_is_clean_and_short() -> None:

@@ -1,7 +1,9 @@
+import pytest
+
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.client import ClientOutcome, PromptSent, ResponseEnd
 from sparkdiag.evidence.processes import ProcessInfo, Role
-from sparkdiag.evidence.stacks import StackSample, ThreadStack
+from sparkdiag.evidence.stacks import SamplingStats, StackSample, ThreadStack
 from sparkdiag.evidence.timeline import GpuPoint, KvCapacity, MetricPoint, NoteEvent, ProcessesEvent
 from sparkdiag.observing.log import ObservationLog
 
@@ -123,3 +125,23 @@ def test_nothing_reaches_the_sink_after_the_close() -> None:
     log.close()
     log.note("test", "late")
     assert sunk == []
+
+
+def test_the_cost_of_looking_is_counted_while_the_request_is_under_way() -> None:
+    now_s, own_s = [5.0], [100.0]
+    stats = SamplingStats(cores=2, budget_share=0.01)
+    log = ObservationLog(clock=lambda: now_s[0], sink=lambda _value: None, own_cpu_s=lambda: own_s[0], stats=stats)
+    assert log.snapshot().sampling.share is None
+    now_s[0], own_s[0] = 10.0, 107.0
+    log.set_client(ClientOutcome(sent=SENT))
+    now_s[0], own_s[0] = 30.0, 107.1
+    log.add_cost(0.3, period_s=4.0, planned_share=0.0125)
+    found = log.snapshot().sampling
+    assert (round(found.own_cpu_s, 6), found.observed_s, found.cpu_s) == (0.1, 20.0, 0.3)
+    assert found.share == pytest.approx(0.4 / 20 / 2)
+    assert (found.period_s, found.planned_share) == (4.0, 0.0125)
+    log.set_client(ClientOutcome(sent=SENT, end=ResponseEnd(t_s=30.0, how="finished")))
+    now_s[0], own_s[0] = 500.0, 900.0
+    assert log.snapshot().sampling == found, "reading and reporting afterwards are no part of it"
+    log.set_client(ClientOutcome(sent=SENT, end=ResponseEnd(t_s=30.0, how="finished")))
+    assert log.snapshot().sampling == found

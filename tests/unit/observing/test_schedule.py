@@ -13,7 +13,7 @@ from sparkdiag.observing.schedule import (
     predicted_share,
     smoothed_cost_s,
 )
-from sparkdiag.scenario.model import Sampling
+from sparkdiag.scenario.model import Patience, Sampling
 
 costs = st.floats(min_value=0, max_value=50)
 
@@ -33,10 +33,29 @@ def test_the_budget_is_kept_unless_the_longest_gap_forbids_it(
 ) -> None:
     found = periods(focus_cost_s=focus, others_cost_s=others, cores=cores, sampling=sampling)
     longest_s = max(sampling.max_period_s, sampling.min_period_s)
-    assert sampling.min_period_s <= found.focus_s <= found.others_s <= longest_s
+    assert sampling.min_period_s <= found.focus_s <= min(longest_s, found.others_s)
     share = predicted_share(found, focus_cost_s=focus, others_cost_s=others, cores=cores)
     if found.focus_s < longest_s:
         assert share <= sampling.cpu_share * (1 + 1e-9)
+    if found.focus_s > sampling.min_period_s:
+        assert share >= sampling.cpu_share * (1 - 1e-9), "no rarer than the budget asks for"
+
+
+@given(st.lists(st.floats(min_value=0.005, max_value=0.2), min_size=1, max_size=8), samplings())
+def test_looking_for_long_costs_what_was_predicted(costs_s: list[float], sampling: Sampling) -> None:
+    """An hour of looks taken at the paces' word, each process at its own cost, the first at once."""
+    processes = tuple(process(3 + n, "worker" if n % 2 else "api_server") for n in range(len(costs_s)))
+    pace = Pace(sampling, cores=2)
+    pace.follow(processes)
+    hour_s, spent_s = 3600.0, 0.0
+    for _ in range(100):
+        for one, cost_s in zip(processes, costs_s, strict=True):
+            pace.paid(key_of(one), cost_s, failed=False)
+    for one, cost_s in zip(processes, costs_s, strict=True):
+        spent_s += cost_s * hour_s / pace.period_s(key_of(one))
+    assert spent_s / hour_s / 2 == pytest.approx(pace.planned_share(), rel=1e-3)
+    if pace.focus_period_s() < max(sampling.max_period_s, sampling.min_period_s):
+        assert pace.planned_share() <= sampling.cpu_share * (1 + 1e-9)
 
 
 @given(costs, costs, samplings())
@@ -49,7 +68,8 @@ def test_dearer_dumps_are_never_taken_more_often(one: float, other: float, sampl
 
 def test_two_workers_on_two_cores_are_seen_often_enough_for_a_verdict_in_a_minute() -> None:
     found = periods(focus_cost_s=0.06, others_cost_s=0.06, cores=2, sampling=Sampling())
-    assert found.focus_s == pytest.approx((0.06 + 0.06 / OTHERS_EVERY) / 0.04)
+    assert found.focus_s == pytest.approx((0.06 + 0.06 / OTHERS_EVERY) / 0.02)
+    assert 1 + Patience().min_samples * found.focus_s < 20
     assert found.others_s == pytest.approx(OTHERS_EVERY * found.focus_s)
 
 

@@ -36,7 +36,7 @@ class Sampler:
         """Append one sample. False once the file is full."""
         if self.written >= LARGEST_FILE_BYTES:
             return False
-        began = time.monotonic()
+        began, cpu_before = time.monotonic(), time.thread_time()
         threads = self._threads()
         line: dict[str, Any] = {
             "schema": 1,
@@ -44,6 +44,7 @@ class Sampler:
             "started_monotonic_s": began,
             "ended_monotonic_s": time.monotonic(),
             "threads": threads,
+            "cpu_s": round(time.thread_time() - cpu_before, 6),
         }
         self._append(line)
         if self.written >= LARGEST_FILE_BYTES:
