@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sparkdiag.cli import completion
+
 if TYPE_CHECKING:
     from sparkdiag.environment.progress import ProgressSink
     from sparkdiag.environment.prune import PruneReport
@@ -75,8 +77,18 @@ def _ago(seconds: float) -> str:
 
 @app.command()
 def build(
-    spec: Annotated[str, typer.Argument(help="lab, release:VERSION, or existing:PYTHON (only checked).")] = "lab",
-    rev: Annotated[str | None, typer.Option("--rev", help="Revision of the lab's source, or of the clone.")] = None,
+    spec: Annotated[
+        str,
+        typer.Argument(
+            help="lab, release:VERSION, or existing:PYTHON (only checked).", autocompletion=completion.environments
+        ),
+    ] = "lab",
+    rev: Annotated[
+        str | None,
+        typer.Option(
+            "--rev", help="Revision of the lab's source, or of the clone.", autocompletion=completion.revisions
+        ),
+    ] = None,
     repo: Annotated[Path | None, typer.Option("--repo", help="vLLM clone to look revisions up in.")] = None,
     as_json: AsJson = False,
 ) -> None:

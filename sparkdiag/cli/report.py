@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sparkdiag.cli import completion
+
 if TYPE_CHECKING:
     from sparkdiag.evidence.stored import StoredRun
 
@@ -18,7 +20,10 @@ class Format(StrEnum):
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="Run folder (see: sparkdiag runs list).", metavar="RUN")],
+    run: Annotated[
+        Path,
+        typer.Argument(help="Run folder (see: sparkdiag runs list).", metavar="RUN", autocompletion=completion.runs),
+    ],
     form: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.MD,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sparkdiag.cli import completion
 from sparkdiag.errors import ExitCode, ScenarioError
 
 if TYPE_CHECKING:
@@ -16,7 +17,14 @@ app = typer.Typer(
     help="Look at the known stalls and check one of your own.\n\nExample: sparkdiag scenario show lab > mine.toml",
 )
 
-NameOrFile = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A built-in name, or a path to a TOML file.")]
+NameOrFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME|FILE",
+        help="A built-in name, or a path to a TOML file.",
+        autocompletion=completion.scenarios,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, nothing else.")]
 
 
