@@ -72,6 +72,8 @@ def _code(*, as_json: bool) -> int:
             raise
         return int(ExitCode.UNREAD) if exit_.code == 1 else ExitCode.USAGE
     except Exception as error:
+        if COMPLETION in os.environ:  # what is said here would land in the line that somebody is typing
+            return 1
         usage = _usage_error(error)
         if usage is None:
             usage = _defect(error)
