@@ -5,8 +5,9 @@ from typing import Literal
 
 from sparkdiag.evidence.verdict import Forecast
 from sparkdiag.judging.pace import Limit, Pace
-from sparkdiag.judging.process_set import Standing, standing_of, suspect_share
+from sparkdiag.judging.process_set import Standing, standing_of
 from sparkdiag.judging.scene import Scene
+from sparkdiag.judging.seen import signatures_for
 from sparkdiag.judging.signature import kind_of_state
 from sparkdiag.scenario.model import Scenario, Signature
 
@@ -61,48 +62,37 @@ class NotCrawling:
     reason: str
 
 
-def suspicion_of(scene: Scene, *, min_samples: int) -> Suspicion | None:
+def suspicion_of(scene: Scene, scenario: Scenario) -> Suspicion | None:
     """The worker with the largest share of samples in a suspect function, among those looked at often enough."""
     best: Suspicion | None = None
-    for worker in scene.workers:
-        looks = scene.prefill_looks[worker.pid]
-        seen = [look.sighting for look in looks if look.sighting is not None]
-        if len(looks) < min_samples or not seen:
+    for worker, seen in zip(scene.workers, scene.seen, strict=True):
+        tally = seen.prefill
+        share = tally.suspect_share
+        if tally.total < scenario.patience.min_samples or not tally.suspects:
             continue
-        names = [sighting.signature.function for sighting in seen]
-        most = max(sorted(set(names)), key=names.count)
-        signature = next(sighting.signature for sighting in seen if sighting.signature.function == most)
-        share = suspect_share(looks)
-        if best is None or share > best.share:
+        most = max(sorted(tally.suspects), key=lambda function: tally.suspects[function])
+        signature = next((one for one in signatures_for(worker, scenario) if one.function == most), None)
+        if signature is not None and (best is None or share > best.share):
             best = Suspicion(
                 pid=worker.pid,
                 name=worker.name,
                 role=worker.role,
                 signature=signature,
                 share=share,
-                samples=len(looks),
+                samples=tally.total,
             )
     return best
 
 
 def _main_standing(scene: Scene, *, min_samples: int) -> Standing | None:
     """Where the workers are when it is no suspect: whoever waits for no other process first."""
-    standings = [standing_of(worker, scene.prefill_looks[worker.pid]) for worker in scene.workers]
+    pairs = zip(scene.workers, scene.seen, strict=True)
+    standings = [standing_of(worker, seen.prefill) for worker, seen in pairs]
     looked = [standing for standing in standings if standing.samples >= min_samples]
     if not looked:
         return None
     order = {"idle": 3, "reply-wait": 3, "collective-wait": 1}
     return min(looked, key=lambda standing: (order.get(standing.state, 0), -standing.share, standing.worker.pid))
-
-
-def others_running(scene: Scene) -> int:
-    """Most requests that ran or queued at once since sending, beyond this one: time spent behind them is no stall."""
-    most = 1.0
-    for point in scene.metrics:
-        requests = (point.requests_running or 0) + (point.requests_waiting or 0)
-        if most < requests < 1e9:
-            most = requests
-    return int(most) - 1
 
 
 def _confirmations(scene: Scene, pace: Pace, limit: Limit, *, proof: Proof) -> tuple[str, ...]:
@@ -141,7 +131,7 @@ def _forecast_proof(pace: Pace, limit: Limit) -> Proof | None:
 def find_crawl(scene: Scene, scenario: Scenario, pace: Pace, limit: Limit) -> Crawl | NotCrawling:
     """Judge the pace of a prefill that still goes on."""
     patience = scenario.patience
-    suspicion = suspicion_of(scene, min_samples=patience.min_samples)
+    suspicion = suspicion_of(scene, scenario)
     in_suspect = suspicion is not None and suspicion.share >= SUSPECT_SHARE
     standing = _main_standing(scene, min_samples=patience.min_samples)
     if scene.moment.elapsed_s > limit.seconds:
@@ -166,7 +156,7 @@ def find_crawl(scene: Scene, scenario: Scenario, pace: Pace, limit: Limit) -> Cr
 
 
 def _why_no_suspect(scene: Scene, min_samples: int) -> str:
-    most = max((len(looks) for looks in scene.prefill_looks.values()), default=0)
+    most = max((seen.prefill.total for seen in scene.seen), default=0)
     if most < min_samples:
         return f"only {most} of the {min_samples} usable samples a worker that a finding needs"
     return "no worker spends most of its time in a suspect function"
@@ -197,7 +187,7 @@ def _past_the_limit(
         sources.append("kv-cache-usage")
     if not sources:
         return NotCrawling("beyond the factor times the healthy time, but nothing was seen to advance (yet)")
-    if suspicion is None and others_running(scene):
+    if suspicion is None and scene.meters.others:
         return NotCrawling("beyond the factor times the healthy time, but the server also ran other requests")
     if standing is not None and suspicion is None and standing.state in ("idle", "reply-wait"):
         return NotCrawling("beyond the factor times the healthy time, but the workers are seen waiting for work")

@@ -39,10 +39,9 @@ def crash_reason(observation: Observation) -> str:
     exit_, end = observation.server_exit, observation.client.end
     if exit_ is None:
         return f"the server went away during the request: {(end.error if end else None) or 'no error text'}"
-    how = f"signal {exit_.signal}" if exit_.signal else f"exit code {exit_.exit_code}"
     at = finite(exit_.at_s)
     when = f" {at:.1f} s into the run" if at is not None else ""
-    return f"{exit_.process or 'the server'} ended by itself with {how}{when}"
+    return f"{exit_.process or 'the server'} ended by itself with {exit_.how}{when}"
 
 
 def crash_facts(observation: Observation) -> list[EvidenceItem]:

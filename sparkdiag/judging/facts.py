@@ -1,11 +1,9 @@
 """Evidence as plain sentences: numbers, units, and where each was seen."""
 
-from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.verdict import Baseline, EvidenceItem, Forecast
-from sparkdiag.judging.crawling import others_running
-from sparkdiag.judging.numbers import finite
+from sparkdiag.judging.meters import Gpus
 from sparkdiag.judging.pace import Limit, Pace
-from sparkdiag.judging.process_set import rank_findings, standing_of, suspect_share
+from sparkdiag.judging.process_set import rank_findings, standing_of
 from sparkdiag.judging.scene import Scene
 
 _STATES = {
@@ -23,20 +21,19 @@ _STATES = {
 def stack_facts(scene: Scene) -> list[EvidenceItem]:
     """One sentence a worker."""
     facts = []
-    for worker in scene.workers:
-        looks = scene.prefill_looks[worker.pid]
-        if not looks:
+    for worker, seen in zip(scene.workers, scene.seen, strict=True):
+        tally = seen.prefill
+        if not tally.total:
             continue
-        share = suspect_share(looks)
-        standing = standing_of(worker, looks)
-        if share > 0:
-            name = next(look.function for look in reversed(looks) if look.state == "suspect")
+        if tally.last_suspect is not None:
             text = (
-                f"{worker.name}: {name} on the stack in {share:.0%} of {len(looks)} samples since the prompt was sent"
+                f"{worker.name}: {tally.last_suspect} on the stack in {tally.suspect_share:.0%} of {tally.total} "
+                "samples since the prompt was sent"
             )
         else:
+            standing = standing_of(worker, tally)
             text = (
-                f"{worker.name}: {standing.function or 'no frame'} in {standing.share:.0%} of {len(looks)} samples "
+                f"{worker.name}: {standing.function or 'no frame'} in {standing.share:.0%} of {tally.total} samples "
                 f"({_STATES[standing.state]})"
             )
         facts.append(EvidenceItem(source="stacks", text=text))
@@ -45,7 +42,7 @@ def stack_facts(scene: Scene) -> list[EvidenceItem]:
 
 def odd_rank_facts(scene: Scene) -> list[EvidenceItem]:
     """Says which rank differs from its peers."""
-    findings = rank_findings(scene.workers, scene.prefill_looks, scene.positions)
+    findings = rank_findings(scene.workers, [seen.prefill for seen in scene.seen], scene.positions)
     odd = [finding.name for finding in findings if finding.differs]
     if not odd:
         return []
@@ -61,7 +58,7 @@ def loop_facts(scene: Scene, pace: Pace) -> list[EvidenceItem]:
     verb = "advanced" if pace.loop_advances else "did not advance"
     span = last.at_s - first.at_s
     text = (
-        f"loop variables {verb} over {len(scene.positions)} samples in {span:.1f} s ({pace.calls_seen} calls seen): "
+        f"loop variables {verb} over {scene.positions_seen} samples in {span:.1f} s ({scene.calls_seen} calls seen): "
         f"from ({first.words}) to ({last.words})"
     )
     return [EvidenceItem(source="loop-variables", text=text)]
@@ -109,16 +106,16 @@ def baseline_fact(baseline: Baseline, limit: Limit) -> EvidenceItem:
     )
 
 
-def doubts(scene: Scene, observation: Observation, baseline: Baseline | None) -> list[EvidenceItem]:
+def doubts(scene: Scene, baseline: Baseline | None) -> list[EvidenceItem]:
     """What speaks against any finding made from these observations."""
     facts = []
-    others = others_running(scene)
-    if others:
-        facts.append(EvidenceItem(source="metrics", text=f"the server held up to {others} other requests meanwhile"))
-    healths = [point.health_status for point in scene.metrics if point.health_status is not None]
-    if healths and healths[-1] == 200:
+    if scene.meters.others:
+        text = f"the server held up to {scene.meters.others} other requests meanwhile"
+        facts.append(EvidenceItem(source="metrics", text=text))
+    if scene.meters.health == 200:
         facts.append(EvidenceItem(source="metrics", text="/health answers 200 (it does through real wedges too)"))
-    unseen = [worker.name for worker in scene.workers if not scene.looks[worker.pid]]
+    pairs = zip(scene.workers, scene.seen, strict=True)
+    unseen = [worker.name for worker, seen in pairs if not seen.tally.total]
     if unseen:
         facts.append(EvidenceItem(source="sampling", text=f"no usable sample of {', '.join(unseen)}"))
     if scene.unusable:
@@ -134,14 +131,13 @@ def doubts(scene: Scene, observation: Observation, baseline: Baseline | None) ->
                 f"({ratio:.2f} times)" + ("; that is a far stretch" if not 0.25 <= ratio <= 4 else ""),
             )
         )
-    return facts + _gpu_facts(observation)
+    return facts + _gpu_facts(scene.gpus)
 
 
-def _gpu_facts(observation: Observation) -> list[EvidenceItem]:
-    use = [value for gpu in observation.gpus if (value := finite(gpu.utilisation_percent)) is not None]
-    if not use:
+def _gpu_facts(gpus: Gpus) -> list[EvidenceItem]:
+    use, power = gpus.use_percent, gpus.power_w
+    if use is None:
         return []
-    power = [value for gpu in observation.gpus if (value := finite(gpu.power_w)) is not None]
-    watts = f", {min(power):.0f} to {max(power):.0f} W" if power else ""
-    text = f"GPU utilisation {min(use):.0f} to {max(use):.0f} %{watts}: the same whether fast or crawling, so not used"
+    watts = f", {power.least:.0f} to {power.most:.0f} W" if power is not None else ""
+    text = f"GPU utilisation {use.least:.0f} to {use.most:.0f} %{watts}: the same whether fast or crawling, so not used"
     return [EvidenceItem(source="gpu", text=text)]

@@ -62,22 +62,32 @@ class _Line:
     rest: float
 
 
-def _line(steps: list[Step], *, share: float, units: tuple[float, float], rest: tuple[float, float]) -> _Line | None:
-    work = [(1 - share) * step.chunks / units[0] + share * step.weighted / units[1] for step in steps]
-    information = sum(w * w / step.seconds for w, step in zip(work, steps, strict=True))
-    if information <= 0:
-        return None
-    scale = sum(work) / information
-    error = sum(
-        (step.seconds - scale * w) * (step.seconds - scale * w) / step.seconds
-        for w, step in zip(work, steps, strict=True)
-    )
-    return _Line(
-        scale=scale,
-        error=error,
-        information=information,
-        rest=(1 - share) * rest[0] / units[0] + share * rest[1] / units[1],
-    )
+def _lines(steps: list[Step], *, units: tuple[float, float], rest: tuple[float, float]) -> list[_Line]:
+    """One for each share; least squares with a variance in proportion to a step's duration. Work is linear in the
+    share, so five sums over the steps serve all shares."""
+    alike = [step.chunks / units[0] for step in steps]
+    growing = [step.weighted / units[1] for step in steps]
+    per_s = [1 / step.seconds for step in steps]
+    of_alike, of_growing = sum(alike), sum(growing)
+    alike_2 = sum(a * a * w for a, w in zip(alike, per_s, strict=True))
+    mixed = sum(a * g * w for a, g, w in zip(alike, growing, per_s, strict=True))
+    growing_2 = sum(g * g * w for g, w in zip(growing, per_s, strict=True))
+    seconds = sum(step.seconds for step in steps)
+    lines = []
+    for share in _SHARES:
+        one, other = 1 - share, share
+        information = one * one * alike_2 + 2 * one * other * mixed + other * other * growing_2
+        work = one * of_alike + other * of_growing
+        if information > 0:
+            lines.append(
+                _Line(
+                    scale=work / information,
+                    error=max(0.0, seconds - work * work / information),
+                    information=information,
+                    rest=one * rest[0] / units[0] + other * rest[1] / units[1],
+                )
+            )
+    return lines
 
 
 def forecast_rest(
@@ -88,7 +98,7 @@ def forecast_rest(
     usable = merge_steps([step for step in steps if step.seconds > 0 and step.chunks >= 0 and step.weighted >= 0])
     if len(usable) < 3 or total[0] <= 0 or total[1] <= 0:
         return None
-    lines = [line for share in _SHARES if (line := _line(usable, share=share, units=total, rest=rest)) is not None]
+    lines = _lines(usable, units=total, rest=rest)
     if not lines:
         return None
     best = min(lines, key=lambda line: line.error)

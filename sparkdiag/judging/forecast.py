@@ -6,11 +6,9 @@ from itertools import pairwise
 from sparkdiag.evidence.timeline import KvCapacity
 from sparkdiag.evidence.verdict import Forecast
 from sparkdiag.judging.fit import Remaining, Step, forecast_rest
+from sparkdiag.judging.meters import Meters
 from sparkdiag.judging.numbers import finite
 from sparkdiag.judging.progress import PrefillPlan, WorkPoint
-
-KvReading = tuple[float, float]
-"""(run clock, share of the KV cache in use)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +83,16 @@ def kv_tokens(capacity: KvCapacity | None, *, dcp: int) -> float | None:
     return tokens if tokens and tokens > 0 else None
 
 
-def kv_pace(readings: list[KvReading], *, before: float, cache_tokens: float | None, moment: Moment) -> KvPace | None:
-    """Rises of the use above ``before`` (its level when the prompt was sent); None where there were no readings."""
-    if not readings:
+def kv_pace(meters: Meters, *, cache_tokens: float | None, moment: Moment) -> KvPace | None:
+    """Rises of the use above its level when the prompt was sent; None where KV use was never read since."""
+    if meters.prefill_read_s is None:
         return None
-    rises: list[tuple[float, float]] = []
-    level, previous_s, risen_s = before, moment.sent_s, moment.sent_s
-    for at_s, use in readings:
-        if use > level + 1e-6:
-            risen_s = max(moment.sent_s, (previous_s + at_s) / 2)
-            level = use
-            rises.append((risen_s, (use - before) * (cache_tokens or 1.0)))
-        previous_s = at_s
-    return KvPace(rises=tuple(rises), flat_s=max(0.0, previous_s - risen_s), tokens_known=cache_tokens is not None)
+    risen_s = meters.rises[-1].risen_s if meters.rises else moment.sent_s
+    return KvPace(
+        rises=tuple([(rise.risen_s, rise.use * (cache_tokens or 1.0)) for rise in meters.rises]),
+        flat_s=max(0.0, meters.prefill_read_s - risen_s),
+        tokens_known=cache_tokens is not None,
+    )
 
 
 def forecast_from_kv(pace: KvPace, plan: PrefillPlan, moment: Moment) -> Forecast | None:

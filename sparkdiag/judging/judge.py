@@ -18,8 +18,8 @@ from sparkdiag.judging.facts import (
 )
 from sparkdiag.judging.numbers import finite
 from sparkdiag.judging.pace import Limit, Pace, limit_of, pace_of
-from sparkdiag.judging.process_set import rank_findings
 from sparkdiag.judging.scene import Scene, scene_of
+from sparkdiag.judging.seen import Seen, seen_after
 from sparkdiag.judging.stuck import Standstill, find_standstill
 from sparkdiag.scenario.model import Scenario
 
@@ -38,17 +38,22 @@ class _Case:
     pace: Pace
 
 
-def judge(observation: Observation, scenario: Scenario, baseline: Baseline | None) -> Verdict:
+def judge(
+    observation: Observation, scenario: Scenario, baseline: Baseline | None, *, seen: Seen | None = None
+) -> Verdict:
     """The verdict on what has been observed so far; ``inconclusive`` with a reason while nothing else is certain.
 
     A response that finished is ``completed`` whatever the stacks showed; a server that went away is ``crashed``. Of a
     request still in flight, ``stuck`` is looked for first, then ``crawling`` against the baseline (the healthy time to
     first token, from outside the path under suspicion). Never raises.
+
+    ``seen`` is what was made of this and earlier observations of the same run by ``seen_after``; with it a look costs
+    what is new since the one before. Without it everything is read from ``observation``, with the same result.
     """
     if baseline is not None and finite(baseline.seconds) is None:
         baseline = None  # no number: it could neither be compared with nor written down
     limit = limit_of(scenario, baseline)
-    scene = scene_of(observation, scenario)
+    scene = scene_of(observation, scenario, seen_after(None, observation, scenario) if seen is None else seen)
     ended = how_it_ended(observation)
     if ended is not None:
         return _ended_verdict(observation, scene, baseline=baseline, limit=limit)
@@ -69,8 +74,8 @@ def _ended_verdict(
     observation: Observation, scene: Scene | None, *, baseline: Baseline | None, limit: Limit | None
 ) -> Verdict:
     outcome = how_it_ended(observation) or "inconclusive"
-    ranks = rank_findings(scene.workers, scene.looks, scene.positions) if scene else ()
-    against: list[EvidenceItem] = doubts(scene, observation, None) if scene else []
+    ranks = scene.findings() if scene else ()
+    against: list[EvidenceItem] = doubts(scene, None) if scene else []
     reason, needle = None, None
     if outcome == "completed":
         needle = observation.client.score
@@ -106,7 +111,7 @@ def _in_flight(case: _Case) -> Verdict:
         return _open(case, f"the prefill ended after {took:.1f} s and the answer is being decoded")
     if case.limit is None:
         return _open(case, f"crawling cannot be told from slow: {NO_BASELINE}")
-    if not any(scene.looks.values()) and scene.moment.elapsed_s <= case.limit.seconds:
+    if not scene.looked_at and scene.moment.elapsed_s <= case.limit.seconds:
         return _open(case, _unseen_reason(case.observation))
     found = find_crawl(scene, case.scenario, case.pace, case.limit)
     return _crawling(case, found, case.limit) if isinstance(found, Crawl) else _open(case, _not_crawling(case, found))
@@ -140,9 +145,9 @@ def _open(case: _Case, reason: str) -> Verdict:
         outcome="inconclusive",
         baseline=case.baseline,
         forecasts=forecasts,
-        ranks=rank_findings(scene.workers, scene.looks, scene.positions),
+        ranks=scene.findings(),
         evidence_for=tuple(evidence),
-        evidence_against=tuple(doubts(scene, case.observation, case.baseline)),
+        evidence_against=tuple(doubts(scene, case.baseline)),
         reason=reason,
     )
 
@@ -153,7 +158,7 @@ def _crawling(case: _Case, crawl: Crawl, limit: Limit) -> Verdict:
     evidence += [*kv_facts(pace), client_fact(scene)]
     if case.baseline is not None:
         evidence.append(baseline_fact(case.baseline, limit))
-    against = doubts(scene, case.observation, case.baseline)
+    against = doubts(scene, case.baseline)
     against += [forecast_fact(forecast, limit) for forecast in pace.forecasts if forecast.low_s <= limit.seconds]
     if crawl.suspicion is None:
         names = ", ".join(signature.function for signature in case.scenario.signatures)
@@ -167,7 +172,7 @@ def _crawling(case: _Case, crawl: Crawl, limit: Limit) -> Verdict:
         role=crawl.suspicion.role if crawl.suspicion else (crawl.standing.worker.role if crawl.standing else None),
         baseline=case.baseline,
         forecasts=pace.forecasts,
-        ranks=rank_findings(scene.workers, scene.looks, scene.positions),
+        ranks=scene.findings(),
         evidence_for=tuple(evidence),
         evidence_against=tuple(against),
         decided_at_s=scene.moment.now_s,
@@ -188,7 +193,7 @@ def _stuck(case: _Case, standstill: Standstill) -> Verdict:
         text = f"KV cache use and the token counters stood still over the same {seconds:.1f} s"
         evidence.append(EvidenceItem(source="kv-cache-usage", text=text))
     evidence += [client_fact(scene), *_context(case)]
-    against = doubts(scene, case.observation, None)
+    against = doubts(scene, None)
     if standstill.kind in ("gpu-wait", "collective-wait"):
         text = "a frame at a sync point says where the host waits, not what the GPU runs"
         against.append(EvidenceItem(source="stacks", text=text))
@@ -199,7 +204,7 @@ def _stuck(case: _Case, standstill: Standstill) -> Verdict:
         function=standstill.function,
         role=standstill.role,
         baseline=case.baseline,
-        ranks=rank_findings(scene.workers, scene.looks, scene.positions),
+        ranks=scene.findings(),
         evidence_for=tuple(evidence),
         evidence_against=tuple(against),
         decided_at_s=scene.moment.now_s,

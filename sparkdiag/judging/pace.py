@@ -6,7 +6,7 @@ from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.verdict import Baseline, Forecast
 from sparkdiag.judging.forecast import KvPace, forecast_from_kv, forecast_from_loops, kv_pace, kv_tokens
 from sparkdiag.judging.numbers import finite
-from sparkdiag.judging.progress import CallPosition, PrefillPlan, WorkPoint, advanced, plan_of, work_points
+from sparkdiag.judging.progress import PrefillPlan, WorkPoint, plan_of, work_points
 from sparkdiag.judging.scene import Scene
 from sparkdiag.scenario.model import Scenario
 
@@ -34,7 +34,6 @@ class Pace:
     kv: Forecast | None
     kv_pace: KvPace | None
     loop_advances: bool
-    calls_seen: int
 
     @property
     def forecasts(self) -> tuple[Forecast, ...]:
@@ -62,11 +61,6 @@ def limit_of(scenario: Scenario, baseline: Baseline | None) -> Limit | None:
     return Limit(healthy_s=healthy, factor=factor)
 
 
-def _prefill_positions(scene: Scene) -> list[CallPosition]:
-    end = scene.first_token_s
-    return [position for position in scene.positions if end is None or position.at_s <= end]
-
-
 def _agrees(pace: KvPace, points: list[WorkPoint], plan: PrefillPlan) -> bool:
     """Whether blocks and loop variables tell of about the same place in the prompt. They do not where the cache's size
     is reported in another unit (with DCP a block holds more tokens than it says) or is shared with other requests."""
@@ -79,12 +73,10 @@ def _agrees(pace: KvPace, points: list[WorkPoint], plan: PrefillPlan) -> bool:
 
 def pace_of(scene: Scene, scenario: Scenario, observation: Observation) -> Pace:
     """Both clocks read; each is None where it cannot be."""
-    positions = _prefill_positions(scene)
+    positions = scene.positions
     plan = plan_of(scenario, prompt_tokens=scene.sent.tokens, dcp=scene.dcp, positions=positions)
     cache = kv_tokens(observation.kv_capacity, dcp=scene.dcp)
-    end = scene.first_token_s
-    readings = [(at, use) for at, use in scene.kv_readings if end is None or at <= end]
-    kv = kv_pace(readings, before=scene.kv_before, cache_tokens=cache, moment=scene.moment)
+    kv = kv_pace(scene.meters, cache_tokens=cache, moment=scene.moment)
     points = work_points(positions, plan) if plan is not None else []
     loop = forecast_from_loops(points, plan, scene.moment) if plan is not None else None
     lately = forecast_from_loops(points[len(points) // 2 :], plan, scene.moment) if plan is not None else None
@@ -96,6 +88,5 @@ def pace_of(scene: Scene, scenario: Scenario, observation: Observation) -> Pace:
         loop_lately=lately,
         kv=forecast_from_kv(kv, plan, scene.moment) if kv is not None and plan is not None else None,
         kv_pace=kv,
-        loop_advances=advanced(positions),
-        calls_seen=len({position.call for position in positions}),
+        loop_advances=scene.advanced_s is not None,
     )

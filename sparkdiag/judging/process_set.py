@@ -1,12 +1,12 @@
 """The verdict is about the set of processes: who differs from his peers, and who only waits for somebody else."""
 
-from collections import Counter
 from dataclasses import dataclass
 
 from sparkdiag.evidence.processes import ProcessInfo
 from sparkdiag.evidence.verdict import RankFinding
 from sparkdiag.judging.progress import CallPosition
-from sparkdiag.judging.signature import Look, State
+from sparkdiag.judging.signature import State
+from sparkdiag.judging.tally import Tally
 
 WAITING: frozenset[State] = frozenset({"idle", "reply-wait", "collective-wait"})
 """States in which a process waits for another one: a victim until shown otherwise."""
@@ -29,18 +29,13 @@ def dcp_size(workers: tuple[ProcessInfo, ...]) -> int | None:
     return max(ranks) + 1 if ranks and 0 <= max(ranks) < 4096 else None
 
 
-def standing_of(worker: ProcessInfo, looks: list[Look]) -> Standing:
+def standing_of(worker: ProcessInfo, tally: Tally) -> Standing:
     """The state and function seen most; a suspect counts before anything else seen as often."""
-    if not looks:
+    total = tally.total
+    if not total:
         return Standing(worker=worker, state="unknown", function=None, share=0.0, samples=0)
-    seen = Counter((look.state, look.function) for look in looks)
-    (state, function), times = max(seen.items(), key=lambda item: (item[1], item[0][0] == "suspect", item[0]))
-    return Standing(worker=worker, state=state, function=function, share=times / len(looks), samples=len(looks))
-
-
-def suspect_share(looks: list[Look]) -> float:
-    """Share of the looks that show a suspect function."""
-    return sum(look.state == "suspect" for look in looks) / len(looks) if looks else 0.0
+    (state, function), times = max(tally.counts.items(), key=lambda item: (item[1], item[0][0] == "suspect", item[0]))
+    return Standing(worker=worker, state=state, function=function, share=times / total, samples=total)
 
 
 def odd_ranks(standings: list[Standing]) -> frozenset[int]:
@@ -61,23 +56,22 @@ def odd_ranks(standings: list[Standing]) -> frozenset[int]:
 
 
 def rank_findings(
-    workers: tuple[ProcessInfo, ...], looks: dict[int, list[Look]], positions: list[CallPosition]
+    workers: tuple[ProcessInfo, ...], tallies: list[Tally], positions: list[CallPosition]
 ) -> tuple[RankFinding, ...]:
-    """One finding a worker, with its suspect function where that was seen."""
-    standings = [standing_of(worker, looks.get(worker.pid, [])) for worker in workers]
+    """One finding a worker (``tallies`` in the same order), with its suspect function where that was seen."""
+    standings = [standing_of(worker, tally) for worker, tally in zip(workers, tallies, strict=True)]
     odd = odd_ranks(standings)
     last = {position.pid: position for position in positions}
     findings = []
-    for standing in standings:
-        looks_of = looks.get(standing.worker.pid, [])
-        seen = [look for look in looks_of if look.state == "suspect"]
+    for standing, tally in zip(standings, tallies, strict=True):
         position = last.get(standing.worker.pid)
+        suspect = tally.last_suspect
         findings.append(
             RankFinding(
                 pid=standing.worker.pid,
                 name=standing.worker.name,
-                top_function=seen[-1].function if seen else standing.function,
-                top_share=suspect_share(looks_of) if seen else standing.share,
+                top_function=standing.function if suspect is None else suspect,
+                top_share=standing.share if suspect is None else tally.suspect_share,
                 samples=standing.samples,
                 loop_progress=position.words or None if position else None,
                 differs=standing.worker.pid in odd,

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from sparkdiag.evidence.stacks import Frame, LocalValue
 from sparkdiag.judging.numbers import count
-from sparkdiag.judging.signature import Look, Sighting
-from sparkdiag.scenario.model import LayerClock, LoopVariable, Scenario
+from sparkdiag.judging.signature import Look
+from sparkdiag.scenario.model import LayerClock, LoopVariable, Scenario, Signature
 
 _LAYER = re.compile(r"(?:^|\.)layers?\.(\d{1,6})(?:\.|$)")
 _LAST_INT = re.compile(r"(\d{1,6})(?!.*\d)", re.DOTALL)
@@ -34,16 +34,14 @@ class CallPosition:
     layer: int | None
     rows: int | None
     keys: int | None
-    sighting: Sighting
+    loops: tuple[tuple[str, int, int], ...]
+    """(index's name, index, stop) of each loop that has begun."""
 
     @property
     def words(self) -> str:
         """For people: ``layer 1, head_start 2/8, k_start 512/6000, 6000 keys``."""
-        signature, values = self.sighting.signature, self.sighting.frame.locals
         parts = [f"layer {self.layer}"] if self.layer is not None else []
-        for loop in signature.loop:
-            if count(values.get(loop.index)) is not None and count(values.get(loop.stop)) is not None:
-                parts.append(f"{loop.index} {values[loop.index]}/{values[loop.stop]}")
+        parts += [f"{name} {index}/{stop}" for name, index, stop in self.loops]
         if self.keys is not None:
             parts.append(f"{self.keys} keys")
         return ", ".join(parts)
@@ -107,6 +105,12 @@ def _passes(loop: LoopVariable, frame: Frame) -> tuple[int, int] | None:
     return min(index // step, total - 1), total
 
 
+def _loops(signature: Signature, frame: Frame) -> tuple[tuple[str, int, int], ...]:
+    values = frame.locals
+    found = ((loop.index, count(values.get(loop.index)), count(values.get(loop.stop))) for loop in signature.loop)
+    return tuple([(name, index, stop) for name, index, stop in found if index is not None and stop is not None])
+
+
 def position_of(look: Look, clock: LayerClock | None) -> CallPosition | None:
     """The call's position from the suspect frame's locals; None when they are not there (yet)."""
     if look.sighting is None:
@@ -134,19 +138,8 @@ def position_of(look: Look, clock: LayerClock | None) -> CallPosition | None:
         layer=layer,
         rows=rows,
         keys=keys,
-        sighting=look.sighting,
+        loops=_loops(signature, frame),
     )
-
-
-def advanced(positions: list[CallPosition]) -> bool:
-    """True when a later sample of one process shows the call further on, or another call."""
-    last: dict[int, CallPosition] = {}
-    for position in positions:
-        before = last.get(position.pid)
-        if before is not None and (before.call != position.call or before.passed != position.passed):
-            return True
-        last[position.pid] = position
-    return False
 
 
 def plan_of(scenario: Scenario, *, prompt_tokens: int, dcp: int, positions: list[CallPosition]) -> PrefillPlan | None:

@@ -41,12 +41,13 @@ def prompt_and_judge(
         scenario=scenario,
         base_url=server.base_url,
         clock=run.clock,
-        sink=run.folder.append,
+        sink=run.observed,
         in_process_dir=probe_dir,
         server_is_ours=True,
     )
     observer.start()
     try:
+        observer.require_stacks()
         _prove(run, request, server=server, probe_dir=probe_dir, observer=observer, environment=environment)
         prompt, nonce = _prompt(run, client=client, scenario=scenario)
         driver = Driver(client, prompt, scenario=scenario, nonce=nonce, clock=run.clock, sink=run.folder.append)
@@ -60,7 +61,6 @@ def prompt_and_judge(
                 scenario=scenario,
                 baseline=baseline,
                 view=run.view,
-                clock=run.clock,
                 wait=time.sleep,
             )
             _conclude(run, observation, verdict)

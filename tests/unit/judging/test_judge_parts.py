@@ -9,22 +9,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_cases import FUNCTION, SIGNATURE, scenario_for
 
+from sparkdiag.evidence.client import ClientOutcome, PromptSent
+from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.processes import ProcessInfo, Ranks
 from sparkdiag.evidence.stacks import Frame, LocalValue, StackSample, ThreadStack
-from sparkdiag.evidence.timeline import KvCapacity
+from sparkdiag.evidence.timeline import KvCapacity, MetricPoint
 from sparkdiag.judging.baseline import reference_baseline, scaled_seconds
 from sparkdiag.judging.fit import Step, forecast_rest, merge_steps
 from sparkdiag.judging.forecast import Moment, forecast_from_kv, forecast_from_loops, kv_pace, kv_tokens
+from sparkdiag.judging.meters import Meters
 from sparkdiag.judging.process_set import Standing, dcp_size, odd_ranks
 from sparkdiag.judging.progress import (
     CallPosition,
     PrefillPlan,
-    advanced,
     layer_of,
     plan_of,
     position_of,
     work_points,
 )
+from sparkdiag.judging.scene import scene_of
+from sparkdiag.judging.seen import seen_after
 from sparkdiag.judging.signature import State, look_at
 from sparkdiag.judging.simulation import PrefillModel
 from sparkdiag.scenario.model import BaselineSettings, LayerClock, Reference
@@ -34,13 +38,9 @@ CLOCK = LayerClock(function="sparse_attn_indexer", variable="k_cache_prefix")
 
 
 def _position(
-    at_s: float = 1.0, *, pid: int = 200, layer: str | None = "model.layers.0.x", values: dict[str, LocalValue]
+    at_s: float = 1.0, *, pid: int = 200, layer: str = "model.layers.0.x", values: dict[str, LocalValue]
 ) -> CallPosition:
-    suspect = Frame(function=FUNCTION, filename="f.py", line=1, locals=values)
-    outer = Frame(function="sparse_attn_indexer", filename="s.py", line=2, locals={"k_cache_prefix": layer})
-    thread = ThreadStack(os_thread_id=1, thread_name="MainThread", frames=(suspect, outer))
-    sample = StackSample(pid=pid, started_s=at_s, ended_s=at_s, threads=(thread,))
-    position = position_of(look_at(sample, (SIGNATURE,)), CLOCK)
+    position = position_of(look_at(_sample(at_s, pid=pid, layer=layer, values=values), (SIGNATURE,)), CLOCK)
     assert position is not None
     return position
 
@@ -82,13 +82,32 @@ def test_an_inner_loop_not_begun_counts_as_not_begun() -> None:
     assert (position.passed, position.total) == (1, 4)
 
 
+def _sample(
+    at_s: float, *, pid: int = 200, layer: str = "model.layers.0.x", values: dict[str, LocalValue]
+) -> StackSample:
+    suspect = Frame(function=FUNCTION, filename="f.py", line=1, locals=values)
+    outer = Frame(function="sparse_attn_indexer", filename="s.py", line=2, locals={"k_cache_prefix": layer})
+    thread = ThreadStack(os_thread_id=1, thread_name="MainThread", frames=(suspect, outer))
+    return StackSample(pid=pid, started_s=at_s, ended_s=at_s, threads=(thread,))
+
+
+def _advanced_s(*samples: StackSample) -> float | None:
+    sent = PromptSent(t_s=0, kind="needle", tokens=9, depth=0, seed=0, nonce="", expected="", max_output_tokens=1)
+    workers = tuple(ProcessInfo(pid=pid, started_at_s=0, role="worker", title="") for pid in (200, 201))
+    seen = Observation(now_s=9, processes=workers, samples=samples, client=ClientOutcome(sent=sent))
+    scenario = scenario_for(PrefillModel(seconds=1))
+    scene = scene_of(seen, scenario, seen_after(None, seen, scenario))
+    assert scene is not None
+    return scene.advanced_s
+
+
 def test_another_layer_another_size_or_a_step_is_an_advance_and_the_same_is_none() -> None:
-    here = _position(1, values=_loop(1, 300))
-    assert not advanced([here, _position(2, values=_loop(1, 300))])
-    assert not advanced([here, _position(2, pid=201, values=_loop(3, 300))]), "two ranks a little apart"
-    assert advanced([here, _position(2, values=_loop(1, 600))])
-    assert advanced([here, _position(2, layer="model.layers.1.x", values=_loop(1, 300))])
-    assert advanced([here, _position(2, values=_loop(1, 300, keys=2000))])
+    here = _sample(1, values=_loop(1, 300))
+    assert _advanced_s(here, _sample(2, values=_loop(1, 300))) is None
+    assert _advanced_s(here, _sample(2, pid=201, values=_loop(3, 300))) is None, "two ranks a little apart"
+    assert _advanced_s(here, _sample(2, values=_loop(1, 600)), _sample(3, values=_loop(1, 600))) == 2
+    assert _advanced_s(here, _sample(2, layer="model.layers.1.x", values=_loop(1, 300))) == 2
+    assert _advanced_s(here, _sample(2, values=_loop(1, 300, keys=2000))) == 2
 
 
 @pytest.mark.parametrize(
@@ -234,18 +253,19 @@ def test_kv_use_is_read_in_prompt_tokens_with_dcp() -> None:
 
 
 def test_kv_use_of_somebody_else_gives_no_forecast() -> None:
-    readings = [(float(n), 0.05 * n) for n in range(1, 9)]
+    readings = [MetricPoint(t_s=n, kv_cache_usage=0.05 * n) for n in range(1, 9)]
+    meters = Meters().plus(readings, sent_s=0, until_s=9, first_token_s=None)
     moment = Moment(sent_s=0, now_s=9)
-    mine = kv_pace(readings, before=0, cache_tokens=10_000, moment=moment)
-    others = kv_pace(readings, before=0, cache_tokens=100_000, moment=moment)
-    unknown = kv_pace(readings, before=0, cache_tokens=None, moment=moment)
+    mine = kv_pace(meters, cache_tokens=10_000, moment=moment)
+    others = kv_pace(meters, cache_tokens=100_000, moment=moment)
+    unknown = kv_pace(meters, cache_tokens=None, moment=moment)
     assert mine is not None
     assert others is not None
     assert unknown is not None
     assert forecast_from_kv(mine, PLAN, moment) is not None
     assert forecast_from_kv(others, PLAN, moment) is None
     assert forecast_from_kv(unknown, PLAN, moment) is None
-    assert kv_pace([], before=0, cache_tokens=None, moment=moment) is None
+    assert kv_pace(Meters(), cache_tokens=None, moment=moment) is None
 
 
 def test_the_healthy_shape_fits_the_h200_times() -> None:

@@ -18,16 +18,13 @@ OPEN = Verdict(outcome="inconclusive", reason="not yet")
 
 
 class World:
-    """Observer, driver, server, view and clock in one: time passes only when the loop waits."""
+    """Observer, driver, server and view in one: time passes only when the loop waits."""
 
     def __init__(self, *, end_at_s: float | None = None, exit_at_s: float | None = None, error: bool = False) -> None:
         self.now_s = 0.0
         self.end_at_s, self.exit_at_s, self.error = end_at_s, exit_at_s, error
         self.client = ClientOutcome()
         self.shown: list[Verdict] = []
-
-    def clock(self) -> float:
-        return self.now_s
 
     def wait(self, seconds: float) -> None:
         assert seconds > 0
@@ -72,7 +69,7 @@ def run(
     script: Iterator[Verdict] = iter(verdicts)
     last = [verdicts[-1]]
 
-    def judge(*_args: object) -> Verdict:
+    def judge(*_args: object, **_kept: object) -> Verdict:
         last[0] = next(script, last[0])
         return last[0]
 
@@ -84,7 +81,6 @@ def run(
         scenario=scenario(timeout_s),
         baseline=None,
         view=world,
-        clock=world.clock,
         wait=world.wait,
     )
 
