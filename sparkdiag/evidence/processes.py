@@ -65,4 +65,12 @@ class ServerExit(Value):
     exit_code: int | None = None
     signal: str | None = None
     process: str | None = None
+    """The API server, whose status is known, or the part whose end made sparkdiag end the rest."""
     last_log_lines: tuple[str, ...] = ()
+
+    @property
+    def how(self) -> str:
+        """``signal SIGKILL``, ``exit code 1``."""
+        if self.signal is None and self.exit_code is None:
+            return "no known status"
+        return f"signal {self.signal}" if self.signal else f"exit code {self.exit_code}"

@@ -66,7 +66,7 @@ def _last_words(stored: StoredRun) -> str:
     end = stored.observation.server_exit
     if end is None:
         return ""
-    how = f"signal {code(end.signal)}" if end.signal else f"exit code {end.exit_code}"
+    how = f"signal {code(end.signal)}" if end.signal else end.how
     who = code(end.process) if end.process else "The server"
     said = f"{who} ended at {seconds(end.at_s)} by {how}."
     lines = "\n".join(end.last_log_lines[-40:])

@@ -1,20 +1,26 @@
-"""Owns one launched server's process tree, as a process of its own: ``python -I -S guardian.py``.
+"""Owns one launched server's process tree, as two processes of their own: ``python -I -S guardian.py``.
 
-Standard library only, and importable (``sparkdiag.serving.orphans`` uses the same functions when the guardian itself
-was killed). vLLM's children survive their parent, so somebody who cannot be reached by what kills sparkdiag or the
-server must end them: this process leads its own session, is the tree's *subreaper* (orphans become its children,
-whatever sessions they made), and holds a pipe whose end of file means that sparkdiag is gone.
+Standard library only. vLLM's children survive their parent, so somebody who cannot be reached by what kills sparkdiag
+or the server must end them: the *guardian* leads its own session, is the tree's *subreaper* (orphans become its
+children, whatever sessions they made), and holds a pipe whose end of file means that sparkdiag is gone. Its parent,
+the *keeper*, is a subreaper too and sleeps: should the guardian be killed, the tree becomes the keeper's, who ends it.
+So of sparkdiag, guardian and keeper any two may be killed at once; if all three are, only the server's root is sure to
+die (it asked the kernel for that).
 
-Standard input: one JSON line (``argv``, ``env``, ``private_dir``, ``marker``), later ``{"stop_grace_s": S}`` or the end
-of the file. Standard output: one JSON line an event (``started``, ``failed``, ``tree``, ``exited``, ``gone``). The file
-descriptor named by the only argument gets the server's output as it came; when nobody reads, the newest is dropped:
-the server is never held up.
+Standard input: one JSON line (``argv``, ``env``, ``private_dir``, ``marker``, ``vital``, ``last_words``), later
+``{"stop_grace_s": S}``, again with a smaller S where it is to go faster, or the end of the file. Standard output: one
+JSON line an event (``started``, ``failed``, ``tree``, ``broken``, ``exited``, ``gone``). The file descriptor named by
+the only argument gets the server's output as it came; when nobody reads, the newest is dropped: the server is never
+held up.
+
+A server that lost a process whose title holds one of ``vital``, or that said one of its ``last_words``, will not serve
+again: it has ``ORPHAN_GRACE_S`` to end by itself.
 
 Only descendants are ever signalled, by pidfd and after a look at their start time.
 """
 
 # A script that starts in milliseconds imports little, so no pathlib:
-# ruff: noqa: PTH108, PTH112, PTH113, PTH115, PTH116, PTH118, PTH123, PTH208
+# ruff: noqa: PTH112, PTH113, PTH118, PTH120, PTH208
 
 import contextlib
 import ctypes
@@ -27,118 +33,26 @@ import stat
 import sys
 import time
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any
+
+if __name__ == "__main__":  # -I and -S left only the standard library; what is ours comes after it
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
+
+from sparkdiag.serving.shared_memory import Segment, ShmLedger, new_entries_fd, sweep_shm
+from sparkdiag.serving.tree import Proc, descendants, read_stat, send, title_of
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
-SHM = "/dev/shm"  # noqa: S108 - the folder itself, not a temporary file
 TICK_S = 0.5
+LOOK_SHARE = 0.05
+"""Of one core, at most, for looking when much is new in /dev/shm."""
 ORPHAN_GRACE_S = 2.0
-"""How long the others may tidy up once the root is gone, before they are killed."""
+"""How long the others may tidy up once the root or a vital process is gone, before they are killed."""
+ALONE_GRACE_S = 2.0
+"""How long the server may take over SIGTERM when sparkdiag is gone or the guardian was told to end."""
 KILL_LIMIT_S = 20.0
 LOG_BACKLOG_BYTES = 8 << 20
 LOG_FD = 3
-
-
-class Proc(NamedTuple):
-    pid: int
-    started_ticks: int
-
-
-class Segment(NamedTuple):
-    """An entry of /dev/shm; the inode tells a later entry of the same name apart."""
-
-    name: str
-    inode: int
-
-
-def read_stat(pid: int) -> tuple[int, int, str] | None:
-    """(parent, start time in clock ticks, state) of a process; state ``Z`` only when no thread of it lives."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rsplit(b")", 1)[1].split()
-    except (OSError, IndexError):
-        return None
-    state = fields[0].decode() if int(fields[17]) <= 1 else "R"
-    return int(fields[1]), int(fields[19]), state
-
-
-def descendants(roots: set[int]) -> list[Proc]:
-    """Living processes below ``roots`` (which are left out), zombies left out, parents first."""
-    parents: dict[int, tuple[int, Proc]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit() and (found := read_stat(int(name))) and found[2] not in "ZX":
-            parents[int(name)] = (found[0], Proc(int(name), found[1]))
-    below: list[Proc] = []
-    wave = roots
-    while wave:
-        children = [proc for parent, proc in parents.values() if parent in wave and proc.pid not in roots]
-        below += children
-        wave = {proc.pid for proc in children}
-    return below
-
-
-def send(proc: Proc, number: int) -> bool:
-    """Signal exactly this process: by pidfd, and only if it still has the remembered start time."""
-    try:
-        fd = os.pidfd_open(proc.pid)
-    except OSError:
-        return False
-    try:
-        found = read_stat(proc.pid)
-        if found is None or found[1] != proc.started_ticks:
-            return False
-        signal.pidfd_send_signal(fd, number)
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
-    return True
-
-
-def segments() -> set[Segment]:
-    found = set()
-    with contextlib.suppress(OSError), os.scandir(SHM) as entries:
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                if entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.getuid():
-                    found.add(Segment(entry.name, entry.inode()))
-    return found
-
-
-def holds(pid: int) -> set[Segment]:
-    """Shared memory that a process maps or has open."""
-    found = set()
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", errors="replace") as file:
-        for line in file:
-            if SHM in line and len(fields := line.split(None, 5)) == 6:
-                path = fields[5].rstrip("\n")
-                if path.startswith(SHM + "/") and "/" not in path[len(SHM) + 1 :]:
-                    found.add(Segment(path[len(SHM) + 1 :], int(fields[4])))
-    with contextlib.suppress(OSError):
-        for fd in os.listdir(f"/proc/{pid}/fd"):
-            with contextlib.suppress(OSError):
-                path = os.readlink(f"/proc/{pid}/fd/{fd}")
-                if path.startswith(SHM + "/"):
-                    found.add(Segment(path[len(SHM) + 1 :], os.stat(f"/proc/{pid}/fd/{fd}").st_ino))
-    return found
-
-
-def sweep_shm(owned: set[Segment], *, tree: set[int]) -> tuple[list[str], list[str]]:
-    """Unlink what only the tree used. Returns (removed, left because somebody else still holds it)."""
-    here = owned & segments()
-    if not here:
-        return [], []
-    others: set[Segment] = set()
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) not in tree:
-            others |= holds(int(name))
-    removed = []
-    for segment in here - others:
-        with contextlib.suppress(OSError):
-            os.unlink(f"{SHM}/{segment.name}")
-            removed.append(segment.name)
-    return sorted(removed), sorted(segment.name for segment in here & others)
 
 
 def sweep_private(folder: str, marker: str) -> list[str]:
@@ -153,57 +67,46 @@ def sweep_private(folder: str, marker: str) -> list[str]:
         path = os.path.join(folder, name)
         with contextlib.suppress(OSError):
             if stat.S_ISSOCK(os.lstat(path).st_mode):
-                os.unlink(path)
+                os.unlink(path)  # noqa: PTH108
                 removed.append(path)
     return removed
-
-
-class ShmLedger:
-    """Remembers which entries of /dev/shm the tree used. Processes are looked at only when an entry is new."""
-
-    def __init__(self) -> None:
-        self.before = segments()
-        self.owned: set[Segment] = set()
-        self.looks: dict[Segment, int] = {}
-
-    def look(self, tree: list[Proc], *, last: bool = False) -> bool:
-        """True when something was added."""
-        new = {s for s in segments() - self.before - self.owned if last or self.looks.get(s, 0) < 8}
-        if not new:
-            return False
-        for segment in new:
-            self.looks[segment] = self.looks.get(segment, 0) + 1
-        found: set[Segment] = set()
-        for proc in tree:
-            found |= holds(proc.pid)
-        self.owned |= found & new
-        return bool(found & new)
 
 
 class Guardian:
     def __init__(self, order: dict[str, Any]) -> None:
         self.order = order
-        self.pid = os.getpid()
         self.shm = ShmLedger()
-        self.next_look = 0.0
+        self.next_look = self.last_look = 0.0
+        self.look_cost_s = 0.0
         self.tree: list[Proc] = []
         self.ever: set[int] = set()
         self.root: Proc | None = None
         self.root_gone_at: float | None = None
+        self.vital: dict[Proc, str] = {}
+        self.broken_at: float | None = None
+        self.broken_by = ""
+        self.log_fd = -1
+        self.keeper_fd = -1
+        self.asked_for = b""
+        self.alone = False
         self.backlog: deque[bytes] = deque()
         self.backlog_bytes = self.dropped_bytes = 0
         self.reader_gone = False
 
     def say(self, **event: Any) -> None:
-        with contextlib.suppress(OSError):
-            os.write(1, json.dumps(event).encode() + b"\n")
+        line = json.dumps(event).encode() + b"\n"
+        for fd in (1, self.keeper_fd):
+            with contextlib.suppress(OSError):
+                os.write(fd, line)
 
-    def start(self) -> None:
+    def start(self) -> bool:
+        """Start the server; False when its program cannot be executed."""
         log_read, log_write = os.pipe()
         error_read, error_write = os.pipe()
+        parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            self._become_server(log_write, error_write)
+            self._become_server(log_write, error_write, parent)
         os.close(log_write)
         os.close(error_write)
         failed = os.read(error_read, 4096)
@@ -213,17 +116,18 @@ class Guardian:
         if failed:
             os.waitpid(pid, 0)
             self.say(event="failed", error=failed.decode(errors="replace"))
-            sys.exit(1)
-        found = read_stat(pid)
+            return False
+        found, own = read_stat(pid), read_stat(parent)
         self.root = Proc(pid, found[1] if found else 0)
-        self.say(event="started", pid=pid, started_ticks=self.root.started_ticks)
+        self.say(event="started", root=self.root, guardian=Proc(parent, own[1] if own else 0))
+        return True
 
-    def _become_server(self, log_fd: int, error_fd: int) -> None:
-        """In the child. The root dies with the guardian; the others are then found by sparkdiag (orphans.py)."""
+    def _become_server(self, log_fd: int, error_fd: int, parent: int) -> None:
+        """In the child. The root dies with the guardian; the others are then the keeper's."""
         try:
             os.setsid()
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            if os.getppid() != self.pid:
+            if os.getppid() != parent:
                 os._exit(1)
             for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
@@ -255,6 +159,8 @@ class Guardian:
         """Move the server's output on, as far as it goes without waiting."""
         with contextlib.suppress(BlockingIOError, OSError):
             while data := os.read(self.log_fd, 1 << 16):
+                if any(words.encode() in data for words in self.order.get("last_words", ())):
+                    self.break_off("server, by its own last words,")
                 if self.backlog_bytes + len(data) > LOG_BACKLOG_BYTES:
                     self.dropped_bytes += len(data)
                 elif not self.reader_gone:
@@ -274,37 +180,71 @@ class Guardian:
             self.backlog.clear()
 
     def look(self, *, last: bool = False) -> None:
-        """Who is in the tree, what shared memory it uses; at most every ``TICK_S``, however much is logged."""
-        if not last and time.monotonic() < self.next_look:
+        """Who is in the tree, what shared memory it uses; when it is time, however much is logged."""
+        began = time.monotonic()
+        if not last and began < self.next_look:
             return
-        self.next_look = time.monotonic() + TICK_S
-        tree = descendants({self.pid})
+        tree = descendants({os.getpid()})
         added = self.shm.look(tree, last=last)
         if tree != self.tree or added:
             self.tree = tree
             self.ever |= {proc.pid for proc in tree}
             self.say(event="tree", processes=tree, shm=sorted(self.shm.owned))
+        self.look_at_vital(tree)
+        self.last_look = time.monotonic()
+        self.look_cost_s = self.last_look - began
+        self.next_look = self.last_look + TICK_S
+
+    def look_at_vital(self, tree: list[Proc]) -> None:
+        """Titles come late in a process's life, so the untitled are asked again; a title that is taken is a fork's,
+        which may end."""
+        marks = self.order.get("vital", ())
+        for proc in tree:  # parents first: the title is the parent's
+            title = "" if proc in self.vital else title_of(proc.pid)
+            if title not in self.vital.values() and any(mark in title for mark in marks):
+                self.vital[proc] = title
+        for proc in self.vital.keys() - set(tree):
+            self.break_off(self.vital[proc])
+
+    def break_off(self, name: str) -> None:
+        if self.broken_at is None:
+            self.broken_at, self.broken_by = time.monotonic(), name
+
+    def look_soon(self) -> None:
+        """Something is new in /dev/shm, and its maker may not hold it for long."""
+        self.next_look = min(self.next_look, self.last_look + self.look_cost_s / LOOK_SHARE)
+
+    def asked(self) -> float | None:
+        """The grace in seconds that sparkdiag asks for, or that its end leaves; None while it says nothing."""
+        if self.alone or not select.select([0], [], [], 0)[0]:
+            return None
+        data = os.read(0, 4096)
+        if not data:
+            self.alone = True
+            return ALONE_GRACE_S
+        *lines, self.asked_for = (self.asked_for + data).split(b"\n")
+        return min((float(json.loads(line)["stop_grace_s"]) for line in lines), default=None)
 
     def watch(self) -> float:
         """Until somebody wants the end. Returns the grace for SIGTERM in seconds."""
-        wakeup, pending = _wakeup(), b""
+        wakeup, news = _wakeup(), new_entries_fd()
         while True:
-            wanted = [0, self.log_fd, wakeup]
-            ready = select.select(wanted, [LOG_FD] if self.backlog else [], [], TICK_S)[0]
-            if wakeup in ready:
-                numbers = os.read(wakeup, 4096)
-                if signal.SIGTERM in numbers:
-                    return 5.0
+            wanted = [0, self.log_fd, wakeup, *([] if news is None else [news])]
+            wait_s = min(TICK_S, max(0.0, self.next_look - time.monotonic()))
+            ready = select.select(wanted, [LOG_FD] if self.backlog else [], [], wait_s)[0]
+            if wakeup in ready and signal.SIGTERM in os.read(wakeup, 4096):
+                return ALONE_GRACE_S
+            if news in ready:
+                os.read(news, 1 << 16)
+                self.look_soon()
             self.pump()
             if self.reap() or (self.root_gone_at and time.monotonic() - self.root_gone_at > ORPHAN_GRACE_S):
                 return 0.0
-            if 0 in ready:
-                data = os.read(0, 4096)
-                pending += data
-                if not data:
-                    return 3.0
-                if b"\n" in pending:
-                    return float(json.loads(pending.split(b"\n", 1)[0]).get("stop_grace_s", 10))
+            if self.broken_at and time.monotonic() - self.broken_at > ORPHAN_GRACE_S:
+                self.say(event="broken", part=self.broken_by)
+                return 0.0
+            if (grace_s := self.asked()) is not None:
+                return grace_s
             self.look()
 
     def end(self, grace_s: float) -> None:
@@ -314,22 +254,18 @@ class Guardian:
             for proc in self.tree:
                 send(proc, signal.SIGCONT)
             send(self.root, signal.SIGTERM)
-        while not self.reap() and time.monotonic() - began < grace_s:
-            if self.root_gone_at and time.monotonic() - self.root_gone_at > ORPHAN_GRACE_S:
-                break
-            self.pump()
-            self.look(last=True)
-            time.sleep(0.05)
+        self._wait_for_tidying(began + grace_s)
         killed: set[int] = set()
         deadline = time.monotonic() + KILL_LIMIT_S
         while not self.reap() and time.monotonic() < deadline:
-            for proc in descendants({self.pid}):
+            for proc in descendants({os.getpid()}):
                 if send(proc, signal.SIGKILL):
                     killed.add(proc.pid)
             self.pump()
             time.sleep(0.02)
         self.pump()
-        left = [proc.pid for proc in descendants({self.pid})]
+        self.shm.look((), last=True)
+        left = [proc.pid for proc in descendants({os.getpid()})]
         removed, kept = sweep_shm(self.shm.owned, tree=self.ever)
         removed += sweep_private(self.order.get("private_dir", ""), self.order.get("marker", "")) if not left else []
         self.say(
@@ -341,6 +277,39 @@ class Guardian:
             kept=kept,
             log_dropped_bytes=self.dropped_bytes,
         )
+
+    def _wait_for_tidying(self, deadline: float) -> None:
+        """Until the tree is gone or has had its time; who asks again wants it faster, never slower."""
+        while not self.reap() and time.monotonic() < deadline:
+            if self.root_gone_at and time.monotonic() - self.root_gone_at > ORPHAN_GRACE_S:
+                break
+            self.pump()
+            self.look(last=True)
+            time.sleep(0.05)
+            if (grace_s := self.asked()) is not None:
+                deadline = min(deadline, time.monotonic() + grace_s)
+
+
+def keep(guardian: Guardian, pid: int, told_fd: int) -> None:
+    """Wait for the guardian's end; should it have been killed, end the tree, which is this process's now."""
+    os.close(0)
+    os.close(LOG_FD)
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGTERM))
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    rest = b""
+    while data := os.read(told_fd, 1 << 16):
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            event = json.loads(line)
+            if event["event"] == "started":
+                guardian.root = Proc(*event["root"])
+            elif event["event"] == "tree":
+                guardian.ever |= {proc[0] for proc in event["processes"]}
+                guardian.shm.owned = {Segment(*segment) for segment in event["shm"]}
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.waitpid(pid, 0)[1] != 0:
+        guardian.end(0.0)
 
 
 def _wakeup() -> int:
@@ -368,12 +337,22 @@ def main() -> None:
     if given != LOG_FD:
         os.dup2(given, LOG_FD)
         os.close(given)
-    for fd in (1, LOG_FD):
+    guardian = Guardian(json.loads(order))
+    told_fd, guardian.keeper_fd = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(guardian.keeper_fd)
+        guardian.keeper_fd = -1
+        keep(guardian, pid, told_fd)
+        return
+    os.close(told_fd)
+    os.setsid()
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    for fd in (1, LOG_FD, guardian.keeper_fd):
         os.set_blocking(fd, False)
     os.set_inheritable(LOG_FD, False)
-    guardian = Guardian(json.loads(order))
-    guardian.start()
-    guardian.end(guardian.watch())
+    if guardian.start():
+        guardian.end(guardian.watch())
 
 
 if __name__ == "__main__":

@@ -1,20 +1,26 @@
-"""Ends a tree whose guardian was killed: the only case in which sparkdiag itself signals the server's processes."""
+"""Ends a tree whose guardian and keeper were both killed: the only case in which sparkdiag itself signals the server's
+processes."""
 
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from sparkdiag.serving.guardian import Proc, Segment, descendants, read_stat, send, sweep_private, sweep_shm
+from sparkdiag.serving.guardian import sweep_private
+from sparkdiag.serving.shared_memory import Segment, ShmLedger, sweep_shm
+from sparkdiag.serving.tree import Proc, descendants, read_stat, send
 
 TREE_VARIABLE = "SPARKDIAG_TREE"
 """Carries a random token into every process of the tree; a process that shows it was started by ours."""
 ENVIRON_BYTES = 1 << 20
 
 
-def end_orphans(known: Iterable[Proc], *, token: str, timeout_s: float) -> tuple[int, ...]:
+def end_orphans(
+    known: Iterable[Proc], *, token: str, timeout_s: float, ledger: ShmLedger
+) -> tuple[frozenset[Proc], tuple[int, ...]]:
     """SIGKILL what is left of the tree: known processes (by pid and start time), their descendants, token carriers.
 
-    Returns the pids still alive after ``timeout_s`` (none, unless a process hangs in the kernel).
+    ``ledger`` learns what shared memory they hold. Returns all that belonged to the tree, and the pids still alive
+    after ``timeout_s`` (none, unless a process hangs in the kernel).
     """
     tree = set(known)
     deadline_s = time.monotonic() + timeout_s
@@ -23,7 +29,8 @@ def end_orphans(known: Iterable[Proc], *, token: str, timeout_s: float) -> tuple
         alive |= set(descendants({proc.pid for proc in alive})) | set(carriers(token))
         tree |= alive
         if not alive or time.monotonic() > deadline_s:
-            return tuple(sorted(proc.pid for proc in alive))
+            return frozenset(tree), tuple(sorted(proc.pid for proc in alive))
+        ledger.look(alive, last=True)
         for proc in alive:
             send(proc, 9)
         time.sleep(0.05)

@@ -70,7 +70,7 @@ def wait_ready(
 
 def failed_start(ended: ServerExit, lines: tuple[str, ...]) -> ServerError:
     """The error for a server that ended while it loaded: the known cause where the log shows one."""
-    how = f"signal {ended.signal}" if ended.signal else f"exit code {ended.exit_code}"
+    how = ended.how if ended.process in (None, "APIServer") else f"{ended.process}: {ended.how}"
     cause = cause_of(lines)
     why = f": {cause.text}" if cause else ""
     kind = PortTaken if cause == PORT_TAKEN else ServerError

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from sparkdiag.serving import guardian
-from sparkdiag.serving.guardian import Proc, Segment, ShmLedger
+from sparkdiag.serving import guardian, shared_memory, tree
 from sparkdiag.serving.private_folder import MARKER, make_private_folder, remove
+from sparkdiag.serving.shared_memory import Segment, ShmLedger
+from sparkdiag.serving.tree import Proc
 
 
 def test_a_marked_folder_goes_whole_and_any_other_keeps_its_files(tmp_path: Path) -> None:
@@ -33,14 +34,14 @@ def test_the_private_folder_is_ours_alone(tmp_path: Path) -> None:
 
 
 def test_a_reused_pid_is_never_signalled() -> None:
-    found = guardian.read_stat(os.getpid())
+    found = tree.read_stat(os.getpid())
     assert found is not None
-    assert not guardian.send(Proc(os.getpid(), found[1] + 1), 9)
-    assert guardian.send(Proc(os.getpid(), found[1]), 0)
+    assert not tree.send(Proc(os.getpid(), found[1] + 1), 9)
+    assert tree.send(Proc(os.getpid(), found[1]), 0)
 
 
 def test_segments_from_before_and_from_strangers_are_not_owned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(guardian, "SHM", str(tmp_path))
+    monkeypatch.setattr(shared_memory, "SHM", str(tmp_path))
     (tmp_path / "before").touch()
     ledger = ShmLedger()
     own = Proc(os.getpid(), 0)
@@ -50,19 +51,19 @@ def test_segments_from_before_and_from_strangers_are_not_owned(monkeypatch: pyte
         assert ledger.look([own])
         inode = os.fstat(file.fileno()).st_ino
     assert ledger.owned == {Segment("mine", inode)}
-    assert guardian.sweep_shm(ledger.owned, tree=set()) == (["mine"], [])
+    assert shared_memory.sweep_shm(ledger.owned, tree=set()) == (["mine"], [])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["before", "stranger"]
 
 
 def test_a_segment_that_somebody_else_holds_is_left() -> None:
     name = f"sparkdiag-test-{os.getpid()}"
-    path = Path(guardian.SHM) / name
+    path = Path(shared_memory.SHM) / name
     ledger = ShmLedger()
     try:
         with path.open("w"):
             ledger.look([Proc(os.getpid(), 0)])
-            assert guardian.sweep_shm(ledger.owned, tree=set()) == ([], [name])
+            assert shared_memory.sweep_shm(ledger.owned, tree=set()) == ([], [name])
         assert path.exists()
-        assert guardian.sweep_shm(ledger.owned, tree=set()) == ([name], [])
+        assert shared_memory.sweep_shm(ledger.owned, tree=set()) == ([name], [])
     finally:
         path.unlink(missing_ok=True)
