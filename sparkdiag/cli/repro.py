@@ -61,6 +61,9 @@ def repro(
     timeout_s: Annotated[float | None, typer.Option(help="Give up on the request after this many seconds.")] = None,
     out: Annotated[Path, typer.Option(help="Folder that run folders are made in.")] = Path("runs"),
     probe: Annotated[bool, typer.Option(help="Load the identity probe into the server.")] = True,
+    keep_priority: Annotated[
+        bool, typer.Option("--keep-priority", help="Do not let the server yield to samplers (see the report).")
+    ] = False,
     wait: Annotated[bool, typer.Option(help="Wait while another run holds this machine.")] = True,
     git_bisect: Annotated[
         bool, typer.Option(help="Exit codes for git bisect run: 0 good, 1 stalls, 125 skip, 128 stop.")
@@ -94,6 +97,7 @@ def repro(
             "baseline_s": baseline_s,
             "control": control,
             "probe": probe,
+            "keep_priority": keep_priority,
             "wait_for_machine": wait,
         },
     )

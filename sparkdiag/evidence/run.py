@@ -56,6 +56,15 @@ class Host(Value):
     sparkdiag: str
 
 
+class ServerPriority(Value):
+    """What was done to the launched server's own scheduling group (autogroup, sched(7))."""
+
+    nice: int | None = None
+    """The value written to it; None where it was left alone."""
+    because: str
+    """What happened, why, and what it may cost the server."""
+
+
 class Timings(Value):
     environment_s: float | None = None
     ready_s: float | None = None
@@ -82,6 +91,7 @@ class RunRecord(Value):
     server_argv: tuple[str, ...] = ()
     server_env: dict[str, str] = {}
     """By allow-list."""
+    server_priority: ServerPriority | None = None
     revision: RevisionProof = RevisionProof()
     dcp: DcpProof | None = None
     host: Host | None = None

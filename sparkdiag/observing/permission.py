@@ -2,15 +2,18 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 from shlex import quote
 
+from sparkdiag.errors import SamplingRefused
 from sparkdiag.evidence.base import Value
-from sparkdiag.observing.faults import PermissionFinding
-from sparkdiag.observing.pyspy import PySpy, can_sample
+from sparkdiag.observing.faults import PermissionFinding, SamplingFault, no_pyspy
+from sparkdiag.observing.pyspy import PySpy, can_sample, find_pyspy
 
 CAP_SYS_PTRACE = 19
 """capabilities(7)."""
+TRIES, TRY_TIMEOUT_S = 2, 10.0
 _CHILD = "import sys; sys.stdout.write('.'); sys.stdout.flush(); sys.stdin.read()"
 
 
@@ -65,6 +68,32 @@ def ptrace_remedy(facts: PtraceFacts, *, pyspy: Path) -> str:
     if facts.yama_scope:
         return "`sudo sysctl kernel.yama.ptrace_scope=0`"
     return f"`sudo setcap cap_sys_ptrace=ep {quote(str(pyspy))}`"
+
+
+def require_pyspy() -> None:
+    """Raises ``SamplingRefused`` where py-spy is missing, broken, or may not look at a child of ours."""
+    binary = find_pyspy()
+    fault = no_pyspy() if binary is None else _fault_on_a_child(binary)
+    if fault is None:
+        return
+    remedy = fault.remedy
+    if binary is not None and fault.cause == "permission":
+        remedy = ptrace_remedy(ptrace_facts(), pyspy=binary)
+    raise SamplingRefused(
+        f"no stack can be taken: {fault.line}, and the probe is off",
+        remedy="leave out --no-probe" + (f", or: {remedy}" if remedy else ""),
+    )
+
+
+def _fault_on_a_child(binary: Path) -> SamplingFault | None:
+    """None as soon as one look at an idle child succeeds; it is not busy, so whatever fails twice is py-spy's fault."""
+    pyspy = PySpy(binary, clock=time.monotonic, timeout_s=TRY_TIMEOUT_S)
+    fault: SamplingFault | None = None
+    for _ in range(TRIES):
+        fault = child_can_be_sampled(pyspy).fault
+        if fault is None:
+            break
+    return fault
 
 
 def child_can_be_sampled(pyspy: PySpy) -> PermissionFinding:

@@ -18,6 +18,8 @@ class ReproRequest(Value):
     control: bool = False
     """Run the same prompt at DCP 1 first and take its time as the baseline."""
     probe: bool = True
+    keep_priority: bool = False
+    """Leave the launched server's scheduling group as it is."""
     wait_for_machine: bool = True
     command: tuple[str, ...] = ()
     """What the user typed; redacted before it is kept."""

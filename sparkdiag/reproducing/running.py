@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.run import RunRecord, Timings
 from sparkdiag.evidence.timeline import NoteEvent, Phase, PhaseEvent
 from sparkdiag.recording.folder import RunFolder
@@ -34,6 +35,12 @@ class RunInProgress:
         self.folder.append(NoteEvent(t_s=self.clock(), source=source, text=text))
         self.view.note(text)
 
+    def observed(self, value: Value) -> None:
+        """What the observer saw; how stacks are taken is also told to whoever watches."""
+        self.folder.append(value)
+        if isinstance(value, NoteEvent) and value.source == "sampling":
+            self.view.note(value.text)
+
     def loading(self, elapsed_s: float, _last_line: str, hint: str | None) -> None:
         """While the server loads: the view's business only, the log has it all. A line a step, or now and then; a
         line that names no step is the log's noise."""
@@ -52,13 +59,3 @@ class RunInProgress:
         """Set fields of ``timings_s``."""
         merged: Timings = self.record.timings_s.model_copy(update=timings_s)
         self.update(timings_s=merged)
-
-
-class Notes:
-    """A sink for one-line remarks of the server's owner."""
-
-    def __init__(self, run: RunInProgress) -> None:
-        self._run = run
-
-    def say(self, text: str) -> None:
-        self._run.note("serving", text)

@@ -16,6 +16,7 @@ from sparkdiag.errors import SparkdiagError
 from sparkdiag.evidence.run import Host, RunRecord
 from sparkdiag.evidence.verdict import Baseline
 from sparkdiag.observing.gpu import gpu_names
+from sparkdiag.observing.permission import require_pyspy
 from sparkdiag.recording.folder import RunFolder
 from sparkdiag.recording.redact import redact_argv, redact_env, redact_line, redact_text
 from sparkdiag.reporting.estimate import estimate
@@ -23,13 +24,14 @@ from sparkdiag.reproducing.baseline import baseline_of, find_baseline
 from sparkdiag.reproducing.host import describe_host
 from sparkdiag.reproducing.progress import View
 from sparkdiag.reproducing.request import ReproRequest, control_request
-from sparkdiag.reproducing.running import Notes, RunInProgress
+from sparkdiag.reproducing.running import RunInProgress
 from sparkdiag.reproducing.signals import Terminated
 from sparkdiag.reproducing.trial import prompt_and_judge
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.serving.command import server_command
 from sparkdiag.serving.launch import LaunchedServer, launch
 from sparkdiag.serving.machine_lock import machine_lock
+from sparkdiag.serving.priority import lower_priority
 from sparkdiag.serving.private_folder import make_private_folder, remove
 from sparkdiag.serving.readiness import PortTaken, free_port
 
@@ -55,6 +57,9 @@ def reproduce(request: ReproRequest, *, view: View) -> tuple[RunFolder, RunRecor
         view.note(f"waiting for the machine ({waited_s:.0f} s): {holder} holds it")
 
     what = f"repro {request.scenario.name} at DCP {request.scenario.server.dcp}"
+    if not request.probe:
+        # Stacks can then come from py-spy alone: better to know before a server is loaded for minutes.
+        require_pyspy()
     with machine_lock(what=what, on_wait=waiting, no_wait=not request.wait_for_machine):
         clock = run_clock()
         environment = _environment(request, view=view)
@@ -193,6 +198,11 @@ def _serve_and_watch(
             server.wait_ready(request.scenario.server.ready_timeout_s, on_wait=run.loading)
             run.time(ready_s=run.clock() - run.launched_s)
             run.phase("ready", f"after {run.clock() - run.launched_s:.0f} s")
+            if not request.keep_priority:
+                # Only now: loading is not to be slowed.
+                priority = lower_priority(server.root_pid)
+                run.update(server_priority=priority)
+                run.note("serving", priority.because)
             prompt_and_judge(
                 run,
                 request,
@@ -237,7 +247,6 @@ def _launch(
         command,
         log_path=run.folder.server_log,
         private_dir=private_dir,
-        progress=Notes(run),
         redact=redact_line,
         clock=run.clock,
     )

@@ -1,39 +1,51 @@
-"""Lets samplers get their turn on a machine that the server saturates."""
+"""Lets samplers get their turn on a machine that the server saturates. Only for a server that was launched here."""
 
+import os
 import time
 from pathlib import Path
+
+from sparkdiag.evidence.run import ServerPriority
 
 NICE = 10
 BUSY_SHARE = 0.25
 """Of the machine's CPU time, used by others while the server is idle: above it the server keeps its priority."""
 LOOK_S = 0.5
+COST = (
+    "on a machine that is otherwise idle this costs the server nothing; beside other busy sessions it gets about a "
+    "tenth of their share (--keep-priority leaves it alone)"
+)
+MOST_ANCESTORS = 64
 
 
-def lower_priority(root_pid: int, *, proc: Path = Path("/proc"), look_s: float = LOOK_S) -> str:
-    """Write nice +10 to an idle server's own autogroup; returns a note on what happened.
+def lower_priority(root_pid: int, *, proc: Path = Path("/proc"), look_s: float = LOOK_S) -> ServerPriority:
+    """Write nice +10 to an idle server's own autogroup; says what happened and what it may cost.
 
     The kernel shares CPU time between sessions before it looks at processes (sched(7), "The autogroup feature"), so the
     nice value of a sampler in another session does not help it. A launched server leads its own session: its group
     holds nothing else. Measured on two saturated cores: the longest of the stack dumps went from 33 s to 42 ms.
 
-    Not on a machine that others keep busy: there the lowered server would get a tenth of its share, and look like a
-    stall of sparkdiag's own making.
+    Not done to a server that this process did not start, nor to one whose group holds more than it; nor on a machine
+    that others keep busy: there the lowered server would get a tenth of its share, and look like a stall of
+    sparkdiag's own making.
     """
     path = proc / str(root_pid) / "autogroup"
     try:
-        own = (proc / "self" / "autogroup").read_text().split()[0]
-        if path.read_text().split()[0] == own:
-            return "server shares sparkdiag's own scheduling group: its priority was left as it is"
-        before = (proc / "stat").read_text()
-        time.sleep(look_s)
-        share = busy_share(before, (proc / "stat").read_text())
-        if share > BUSY_SHARE:
-            return f"other programs use {share:.0%} of this machine's CPU time: the server's priority was left as it is"
+        kept = _why_not(root_pid, proc=proc)
+        if kept is None:
+            before = (proc / "stat").read_text()
+            time.sleep(look_s)
+            share = busy_share(before, (proc / "stat").read_text())
+            kept = f"other programs use {share:.0%} of this machine's CPU time" if share > BUSY_SHARE else None
+        if kept is not None:
+            return ServerPriority(because=f"the server's priority was left as it is: {kept}")
+        name = path.read_text().split()[0]
         path.write_text(str(NICE))
-        name, *now = path.read_text().split()
+    except FileNotFoundError:
+        return ServerPriority(because="the server's priority was left as it is: this kernel has no autogroups")
     except (OSError, IndexError, ValueError) as error:
-        return f"the server's scheduling group was left as it is: {type(error).__name__}"
-    return f"the server's own scheduling group ({name.lstrip('/')}) is now at {' '.join(now)}: samplers get their turn"
+        return ServerPriority(because=f"the server's priority was left as it is: {type(error).__name__}")
+    group = f"the server's own scheduling group ({name.lstrip('/')}) is now at nice {NICE}"
+    return ServerPriority(nice=NICE, because=f"{group}, so that samplers get their turn; {COST}")
 
 
 def busy_share(before: str, after: str) -> float:
@@ -42,3 +54,30 @@ def busy_share(before: str, after: str) -> float:
     spent = [b - a for a, b in zip(first, second, strict=True)]
     total = sum(spent)
     return (total - spent[3] - spent[4]) / total if total > 0 else 0.0
+
+
+def _why_not(root_pid: int, *, proc: Path) -> str | None:
+    """Why this process is not to be touched; None when it is ours, and alone in its group."""
+    if not _started_here(root_pid, proc=proc):
+        return "sparkdiag did not start it"
+    _parent, session = _parent_and_session(root_pid, proc=proc)
+    group = (proc / str(root_pid) / "autogroup").read_text().split()[0]
+    if session != root_pid or group == (proc / "self" / "autogroup").read_text().split()[0]:
+        return "it shares its scheduling group with others"
+    return None
+
+
+def _started_here(pid: int, *, proc: Path) -> bool:
+    for _ in range(MOST_ANCESTORS):
+        if pid <= 1:
+            return False
+        pid, _session = _parent_and_session(pid, proc=proc)
+        if pid == os.getpid():
+            return True
+    return False
+
+
+def _parent_and_session(pid: int, *, proc: Path) -> tuple[int, int]:
+    """From /proc/PID/stat (proc_pid_stat(5)); what precedes the last ``)`` is the process's own choice."""
+    fields = (proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    return int(fields[1]), int(fields[3])

@@ -5,7 +5,6 @@ import os
 import socket
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -49,10 +48,8 @@ def test_a_crash_while_loading_gives_the_log_lines_and_leaves_nothing(tmp_path: 
 
 
 def test_a_crash_during_a_request_is_noticed_and_leaves_nothing(tmp_path: Path) -> None:
-    said: list[str] = []
     case = Case(tmp_path, "crash-in-request")
-    progress = SimpleNamespace(say=said.append)
-    with launch(case.command(), log_path=case.log_path, private_dir=case.private_dir, progress=progress) as server:
+    with case.launch() as server:
         server.wait_ready(30)
         with contextlib.suppress(httpx.HTTPError):
             httpx.post(f"{server.base_url}/v1/completions", json={"prompt": "x" * 100}, timeout=30, trust_env=False)
@@ -60,7 +57,6 @@ def test_a_crash_during_a_request_is_noticed_and_leaves_nothing(tmp_path: Path) 
         assert ended.exit_code == 1
         assert any("a worker is gone" in line for line in ended.last_log_lines)
         assert server.wait_gone(10)
-    assert "priority" in said[0] or "scheduling group" in said[0]
 
 
 @pytest.mark.parametrize(("mode", "words"), [("oom", "out of memory"), ("no-dcp-backend", "attention backend")])

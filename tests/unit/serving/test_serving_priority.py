@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -7,39 +8,60 @@ from sparkdiag.serving.priority import busy_share, lower_priority
 IDLE = "cpu  100 0 100 1000 0 0 0 0 0 0\n"
 LATER_IDLE = "cpu  101 0 101 1100 0 0 0 0 0 0\n"
 LATER_BUSY = "cpu  180 0 120 1010 10 0 0 0 0 0\n"
+GUARDIAN, SERVER = 5, 7
 
 
-def group(proc: Path, name: str, text: str) -> Path:
-    (proc / name).mkdir()
-    (proc / name / "autogroup").write_text(text)
-    (proc / "stat").write_text(IDLE)
-    return proc / name / "autogroup"
+def process(proc: Path, pid: int | str, *, parent: int, session: int, group: str) -> Path:
+    folder = proc / str(pid)
+    folder.mkdir()
+    (folder / "stat").write_text(f"{pid} (a ) name) S {parent} {session} {session} 0 -1\n")
+    (folder / "autogroup").write_text(f"/autogroup-{group} nice 0\n")
+    return folder / "autogroup"
 
 
-def test_the_servers_own_group_is_lowered(tmp_path: Path) -> None:
-    group(tmp_path, "self", "/autogroup-1 nice 0\n")
-    file = group(tmp_path, "7", "/autogroup-2 nice 0\n")
-    lower_priority(7, proc=tmp_path, look_s=0)
+@pytest.fixture
+def proc(tmp_path: Path) -> Path:
+    (tmp_path / "stat").write_text(IDLE)
+    process(tmp_path, "self", parent=1, session=1, group="1")
+    process(tmp_path, GUARDIAN, parent=os.getpid(), session=GUARDIAN, group="2")
+    return tmp_path
+
+
+def test_the_servers_own_group_is_lowered(proc: Path) -> None:
+    file = process(proc, SERVER, parent=GUARDIAN, session=SERVER, group="3")
+    lower_priority(SERVER, proc=proc, look_s=0)
     assert file.read_text() == "10"
 
 
-def test_on_a_machine_that_others_keep_busy_it_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    group(tmp_path, "self", "/autogroup-1 nice 0\n")
-    file = group(tmp_path, "7", "/autogroup-2 nice 0\n")
-    monkeypatch.setattr("time.sleep", lambda _s: (tmp_path / "stat").write_text(LATER_BUSY))
-    assert "other programs use 83%" in lower_priority(7, proc=tmp_path)
-    assert file.read_text() == "/autogroup-2 nice 0\n"
+def test_on_a_machine_that_others_keep_busy_it_is_not(proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = process(proc, SERVER, parent=GUARDIAN, session=SERVER, group="3")
+    monkeypatch.setattr("time.sleep", lambda _s: (proc / "stat").write_text(LATER_BUSY))
+    done = lower_priority(SERVER, proc=proc)
+    assert done.nice is None
+    assert "other programs use 83%" in done.because
+    assert file.read_text() == "/autogroup-3 nice 0\n"
 
 
-def test_sparkdiags_own_group_is_not(tmp_path: Path) -> None:
-    group(tmp_path, "self", "/autogroup-1 nice 0\n")
-    file = group(tmp_path, "7", "/autogroup-1 nice 0\n")
-    assert "left as it is" in lower_priority(7, proc=tmp_path)
-    assert file.read_text() == "/autogroup-1 nice 0\n"
+@pytest.mark.parametrize(
+    ("parent", "session", "group", "why"),
+    [
+        (1, SERVER, "3", "did not start it"),
+        (SERVER, SERVER, "3", "did not start it"),
+        (GUARDIAN, SERVER, "1", "shares its scheduling group"),
+        (GUARDIAN, GUARDIAN, "2", "shares its scheduling group"),
+    ],
+)
+def test_what_is_not_ours_alone_is_left_as_it_is(proc: Path, parent: int, session: int, group: str, why: str) -> None:
+    file = process(proc, SERVER, parent=parent, session=session, group=group)
+    done = lower_priority(SERVER, proc=proc, look_s=0)
+    assert done.nice is None
+    assert why in done.because
+    assert file.read_text() == f"/autogroup-{group} nice 0\n"
 
 
-def test_a_kernel_without_autogroup_is_a_note(tmp_path: Path) -> None:
-    assert "FileNotFoundError" in lower_priority(7, proc=tmp_path)
+def test_a_kernel_without_autogroup_is_a_note(proc: Path) -> None:
+    process(proc, SERVER, parent=GUARDIAN, session=SERVER, group="3").unlink()
+    assert "no autogroups" in lower_priority(SERVER, proc=proc).because
 
 
 def test_waiting_for_io_is_not_busy() -> None:
