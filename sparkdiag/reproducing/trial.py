@@ -61,7 +61,6 @@ def prompt_and_judge(
                 scenario=scenario,
                 baseline=baseline,
                 view=run.view,
-                clock=run.clock,
                 wait=time.sleep,
             )
             _conclude(run, observation, verdict)

@@ -1,7 +1,7 @@
 """Starts a server under its guardian and ends it again, with everything it started.
 
-The guardian (see there) owns the tree; this side reads its events and the server's output, each in a thread. Should the
-guardian be killed, this side ends the tree itself.
+The guardian (see there) owns the tree, and has a keeper for when it is killed; this side reads their events and the
+server's output, each in a thread. Should both be killed, this side ends the tree itself.
 """
 
 import contextlib
@@ -23,12 +23,17 @@ from typing import Any, Self
 from sparkdiag.errors import ServerError
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.processes import ServerExit
-from sparkdiag.serving import guardian, orphans, private_folder, readiness
+from sparkdiag.serving import guardian, orphans, private_folder, readiness, tree
 from sparkdiag.serving.command import ServerCommand
 from sparkdiag.serving.server_log import LineSplitter
+from sparkdiag.serving.shared_memory import Segment, ShmLedger
 
 START_TIMEOUT_S = 20.0
 LAST_LINES = 20
+VITAL = ("::EngineCore", "::Worker")
+"""Titles of the processes without which vLLM serves nothing more (``VLLM::Worker_TP0_DCP0``; the prefix can be set)."""
+LAST_WORDS = ("[shutdown] Process manager: send sigterm to process",)
+"""Logged at once by a vLLM that lost its engine while loading, which it then takes up to 10 s to end over (0.32.0)."""
 
 
 class StopReport(Value):
@@ -71,7 +76,13 @@ def launch(
         redact=redact,
         clock=clock,
     )
-    server.start(env)
+    try:
+        server.start(env)
+    except ServerError:
+        raise
+    except BaseException:  # a signal's, perhaps while the guardian had already started the server
+        server.stop(0)
+        raise
     return server
 
 
@@ -94,8 +105,10 @@ class LaunchedServer:
         self._private_dir = private_dir
         self._token = token
         self._clock = clock
-        self._tree: set[guardian.Proc] = set()
-        self._shm: set[guardian.Segment] = set()
+        self._guardian: subprocess.Popen[bytes] | None = None
+        self._inner: tree.Proc | None = None
+        self._tree: set[tree.Proc] = set()
+        self._shm = ShmLedger()
         self._exit: ServerExit | None = None
         self._report: StopReport | None = None
         self._failure: str | None = None
@@ -125,10 +138,13 @@ class LaunchedServer:
             "env": env,
             "private_dir": str(self._private_dir),
             "marker": private_folder.MARKER,
+            "vital": VITAL,
+            "last_words": LAST_WORDS,
         }
         self._tell(json.dumps(order))
         if not self._started.wait(START_TIMEOUT_S):
             self._guardian.kill()
+            self._hang_up()
             self._gone.wait(START_TIMEOUT_S)
         if not self.root_pid:
             self._close()
@@ -163,14 +179,16 @@ class LaunchedServer:
         return self._gone.wait(timeout_s)
 
     def stop(self, timeout_s: float = 10.0) -> StopReport:
-        """SIGTERM to the server, ``timeout_s`` of grace, then SIGKILL until no process is left. Again: same report."""
+        """SIGTERM to the server, ``timeout_s`` of grace, then SIGKILL until no process is left.
+
+        Again, while an earlier call was interrupted: the shorter grace counts; after its end: the same report.
+        """
         began_s = time.monotonic()
         self._stopping = True
         if not self._gone.is_set():
             self._tell(json.dumps({"stop_grace_s": timeout_s}))
             if not self._gone.wait(timeout_s + guardian.KILL_LIMIT_S + 5):
-                self._guardian.kill()
-                self._gone.wait(guardian.KILL_LIMIT_S)
+                self._kill_guardians()
         self._close()
         report = self._report or StopReport(took_s=0, left=tuple(sorted(self.tree_pids)))
         self._report = report.model_copy(update={"took_s": round(time.monotonic() - began_s, 3)})
@@ -184,8 +202,16 @@ class LaunchedServer:
     ) -> None:
         self.stop()
 
+    def _kill_guardians(self) -> None:
+        """The guardian hangs: its keeper ends the tree; should that hang too, this process does."""
+        if self._inner is not None:
+            tree.send(self._inner, signal.SIGKILL)
+        if not self._gone.wait(guardian.KILL_LIMIT_S + 5) and self._guardian is not None:
+            self._guardian.kill()
+            self._gone.wait(guardian.KILL_LIMIT_S)
+
     def _tell(self, line: str) -> None:
-        stdin = self._guardian.stdin
+        stdin = self._guardian.stdin if self._guardian is not None else None
         if stdin is None or stdin.closed:
             return
         try:
@@ -194,7 +220,14 @@ class LaunchedServer:
         except OSError:
             pass  # it is gone; its end is noticed by the thread that reads its events
 
+    def _hang_up(self) -> None:
+        if self._guardian is not None and self._guardian.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._guardian.stdin.close()
+
     def _close(self) -> None:
+        if self._guardian is None:
+            return
         try:
             self._guardian.wait(5)
         except subprocess.TimeoutExpired:
@@ -202,12 +235,10 @@ class LaunchedServer:
             self._guardian.wait(5)
         self._events.join(5)
         self._output.close()
-        if self._guardian.stdin is not None:
-            with contextlib.suppress(OSError):
-                self._guardian.stdin.close()
+        self._hang_up()
 
     def _read_events(self) -> None:
-        if self._guardian.stdout is not None:
+        if self._guardian is not None and self._guardian.stdout is not None:
             with self._guardian.stdout as stream:
                 for line in stream:
                     # A line is cut short when this process had been stopped for long.
@@ -221,21 +252,24 @@ class LaunchedServer:
     def _take(self, event: dict[str, Any]) -> None:
         match event["event"]:
             case "started":
-                self.root_pid = event["pid"]
-                self._tree = {guardian.Proc(event["pid"], event["started_ticks"])}
+                self._tree = {tree.Proc(*event["root"])}
+                self._inner = tree.Proc(*event["guardian"])
+                self.root_pid = event["root"][0]
                 self._started.set()
             case "failed":
                 self._failure = event["error"]
             case "tree":
-                self._tree = {guardian.Proc(*proc) for proc in event["processes"]}
-                self._shm = {guardian.Segment(*segment) for segment in event["shm"]}
+                self._tree = {tree.Proc(*proc) for proc in event["processes"]}
+                self._shm.owned = {Segment(*segment) for segment in event["shm"]}
+            case "broken":
+                self._note_exit(None, part=event["part"])
             case "exited":
                 self._note_exit(event["code"])
             case "gone":
                 self._report = StopReport.model_validate(event)
                 self._tree = {proc for proc in self._tree if proc.pid in event["left"]}
 
-    def _note_exit(self, code: int | None) -> None:
+    def _note_exit(self, code: int | None, *, part: str = "APIServer") -> None:
         if self._stopping or self._exit is not None:
             return
         self._output.settle()
@@ -243,21 +277,22 @@ class LaunchedServer:
             at_s=self._clock(),
             exit_code=code if code is not None and code >= 0 else None,
             signal=signal.Signals(-code).name if code is not None and code < 0 else None,
-            process="APIServer",
+            process=part,
             last_log_lines=self.last_lines[-LAST_LINES:],
         )
 
     def _end_without_guardian(self) -> None:
-        """The guardian was killed; the kernel has killed the server's root with it. End the others."""
+        """Guardian and keeper were killed; the kernel has killed the server's root with them. End the others."""
         began_s = time.monotonic()
-        known = set(self._tree)
-        left = orphans.end_orphans(known, token=self._token, timeout_s=10)
-        removed = orphans.sweep(private_dir=self._private_dir, marker=private_folder.MARKER, shm=self._shm, tree=known)
+        members, left = orphans.end_orphans(self._tree, token=self._token, timeout_s=10, ledger=self._shm)
+        removed = orphans.sweep(
+            private_dir=self._private_dir, marker=private_folder.MARKER, shm=self._shm.owned, tree=members
+        )
         self._note_exit(-int(signal.SIGKILL))
         self._report = StopReport(
             took_s=time.monotonic() - began_s,
             left=left,
-            killed=tuple(sorted(proc.pid for proc in known)),
+            killed=tuple(sorted(proc.pid for proc in members)),
             removed=removed,
         )
         self._tree = set()
