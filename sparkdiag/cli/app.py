@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sparkdiag import __version__
-from sparkdiag.cli import env, report, repro, runs, scenario
+from sparkdiag.cli import clean, env, report, repro, runs, scenario
 from sparkdiag.cli.exit_codes import GIT_BISECT_CODES, git_bisect_code
 from sparkdiag.cli.failures import show_error
 from sparkdiag.errors import DefectError, ExitCode, SparkdiagError, UsageError
@@ -34,6 +34,7 @@ app.command("report", short_help="Print the report of a run, offline and judged 
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(env.app, name="env")
 app.add_typer(runs.app, name="runs")
+app.command("clean", short_help="Uninstall what sparkdiag put on this machine; shows it first.")(clean.clean)
 
 
 def _version(value: bool) -> None:

@@ -43,7 +43,7 @@ def prune(root: Path, *, max_bytes: int, dry_run: bool) -> PruneReport:
     removed: list[CachedEnvironment] = []
     in_use: list[str] = []
     for victim in victims:
-        with _exclusive(Path(victim.path)) as ours:
+        with exclusive(Path(victim.path)) as ours:
             if not ours:
                 in_use.append(victim.key)
                 continue
@@ -61,7 +61,7 @@ def prune(root: Path, *, max_bytes: int, dry_run: bool) -> PruneReport:
 
 
 @contextmanager
-def _exclusive(folder: Path) -> Iterator[bool]:
+def exclusive(folder: Path) -> Iterator[bool]:
     """Whether nobody builds or uses the environment, and nobody starts to meanwhile."""
     build = FileLock(cache.build_lock_path(folder))
     try:

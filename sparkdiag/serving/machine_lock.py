@@ -30,10 +30,8 @@ def machine_lock(
     ``what`` tells others who holds it. While waiting, ``on_wait(waited_s, holder)`` is called at once and every half
     minute. Raises ``BusyError`` with ``no_wait``.
     """
-    folder = folder or user_cache_path("sparkdiag")
-    folder.mkdir(parents=True, exist_ok=True)
-    # A cache folder may be shared by machines (a network home): the name keeps them apart.
-    path = folder / f"machine-{socket.gethostname()}.lock"
+    path = lock_path(folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     _acquire(lock, holder=path.with_suffix(".json"), on_wait=on_wait, no_wait=no_wait)
     try:
@@ -43,6 +41,11 @@ def machine_lock(
         with contextlib.suppress(OSError):
             path.with_suffix(".json").unlink()
         lock.release()
+
+
+def lock_path(folder: Path | None = None) -> Path:
+    """The lock file. A cache folder may be shared by machines (a network home): the name keeps them apart."""
+    return (folder or user_cache_path("sparkdiag")) / f"machine-{socket.gethostname()}.lock"
 
 
 def _acquire(lock: FileLock, *, holder: Path, on_wait: Callable[[float, str], None], no_wait: bool) -> None:

@@ -11,12 +11,17 @@ MARKER = ".sparkdiag-private"
 
 def make_private_folder() -> Path:
     """A new folder that only this user can enter. The guardian removes it with the tree; see ``remove``."""
-    base = tempfile.gettempdir()
-    if len(base) + len("/sparkdiag-12345678") > LONGEST_SOCKET_FOLDER:
-        base = "/tmp"  # noqa: S108 - mkdtemp's folder is private; TMPDIR's path is too long for sockets
-    folder = Path(tempfile.mkdtemp(prefix="sparkdiag-", dir=base))
+    folder = Path(tempfile.mkdtemp(prefix="sparkdiag-", dir=base_folder()))
     mark(folder)
     return folder
+
+
+def base_folder() -> str:
+    """Where private folders are made: TMPDIR, or ``/tmp`` where its path is too long for sockets."""
+    base = tempfile.gettempdir()
+    if len(base) + len("/sparkdiag-12345678") > LONGEST_SOCKET_FOLDER:
+        return "/tmp"  # noqa: S108 - mkdtemp's folder is private
+    return base
 
 
 def mark(folder: Path) -> None:
