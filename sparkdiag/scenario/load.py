@@ -9,7 +9,8 @@ from typing import Any
 from sparkdiag.errors import ScenarioError, UsageError
 from sparkdiag.scenario.check import check, did_you_mean
 from sparkdiag.scenario.model import Scenario
-from sparkdiag.scenario.shown import escaped, one_line, shown
+from sparkdiag.harmless.printable import one_line
+from sparkdiag.scenario.shown import shown
 
 MAX_BYTES = 1024 * 1024
 """A scenario is a page of text; anything larger is not one and is not read further."""
@@ -65,8 +66,12 @@ def _builtin_path(name: str) -> Path:
 
 
 def _fault(path: Path, message: str) -> ScenarioError:
-    where = escaped(str(path))
-    return ScenarioError(f"scenario file {where}: {message}", details=(f"{where}: {message}",))
+    where = one_line(str(path))
+    return ScenarioError(
+        f"scenario file {where}: {message}",
+        details=(f"{where}: {message}",),
+        remedy="sparkdiag scenario list    (or start one of your own: sparkdiag scenario show lab > mine.toml)",
+    )
 
 
 def _read(path: Path) -> str:
@@ -113,7 +118,7 @@ def _checked(data: dict[str, Any], path: Path) -> Scenario:
     scenario, problems = check(data)
     if scenario is not None:
         return scenario
-    where = escaped(str(path))
+    where = one_line(str(path))
     count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
     raise ScenarioError(
         f"scenario file {where} has {count}",
