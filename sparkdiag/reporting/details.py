@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from shlex import join, quote
 
 from sparkdiag.evidence.stored import StoredRun
-from sparkdiag.reporting.phrases import record_is_lost, scenario_of, seconds
+from sparkdiag.reporting.phrases import looking_cost, record_is_lost, scenario_of, seconds
 from sparkdiag.reporting.safe_text import code, fence, prose
 from sparkdiag.reporting.stack_view import name_of, rank_classes, stack_text
 from sparkdiag.reporting.timeline_rows import Row, rows, thinned
@@ -143,17 +143,16 @@ def _processes(stored: StoredRun) -> str:
 
 
 def _sampling(stored: StoredRun) -> str:
-    stats = stored.observation.sampling
-    if not stats.taken:
-        return ""
-    text = (
-        f"{stats.taken} looks by {stats.mode}, {stats.late} late (not counted), {stats.failed} failed; "
-        f"{seconds(stats.cpu_s)} of CPU time, the longest look took {seconds(stats.longest_s)}."
-    )
-    if stats.reason:
-        text += f" Why not py-spy: {prose(stats.reason)}."
-    lines = [f"- *{count} times*: {prose(error)}" for error, count in list(stats.errors.items())[:10]]
-    return "\n\n".join(filter(None, (text, "\n".join(lines))))
+    stats, priority = stored.observation.sampling, stored.record.server_priority
+    parts = []
+    if stats.taken:
+        parts.append(
+            f"{looking_cost(stats)} {stats.taken} looks by {stats.mode}, {stats.late} late (not counted), "
+            f"{stats.failed} failed; the longest took {seconds(stats.longest_s)}."
+        )
+    parts.append("\n".join(f"- *{count} times*: {prose(error)}" for error, count in list(stats.errors.items())[:10]))
+    parts.append(f"Priority: {prose(priority.because)}." if priority is not None else "")
+    return "\n\n".join(filter(None, parts))
 
 
 def _server(stored: StoredRun) -> str:

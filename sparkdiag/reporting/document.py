@@ -14,6 +14,7 @@ def document(stored: StoredRun, *, judged_again: StoredRun | None = None) -> dic
     record = stored.record
     revision = record.revision
     verdict = record.verdict
+    sampling = stored.observation.sampling
     made: dict[str, Any] = {
         "schema": SCHEMA,
         "status": record.status,
@@ -37,7 +38,8 @@ def document(stored: StoredRun, *, judged_again: StoredRun | None = None) -> dic
         "command": list(record.command),
         "started_at": record.started_at,
         "sparkdiag_version": record.sparkdiag_version,
-        "sampling": stored.observation.sampling.model_dump(mode="json"),
+        "sampling": {**sampling.model_dump(mode="json"), "share": sampling.share},
+        "server_priority": record.server_priority.model_dump(mode="json") if record.server_priority else None,
         "problems": list(stored.problems),
         "run_dir": stored.run_dir,
     }

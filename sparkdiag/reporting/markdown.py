@@ -13,6 +13,7 @@ from sparkdiag.reporting.phrases import (
     CONTAINMENT,
     again_command,
     headline,
+    not_by_pyspy,
     prompt_text,
     record_is_lost,
     verdict_sentence,
@@ -75,6 +76,8 @@ def _head(stored: StoredRun, judged_again: StoredRun | None) -> str:
     if prompt is not None:
         blocks.append(f"**Prompt.** {prose(prompt)}.")
     blocks += filter(None, [_answer(stored)])
+    stacks = not_by_pyspy(stored.observation.sampling)
+    blocks += [f"**Stacks** were {prose(stacks, at_most=1000)}."] if stacks else []
     if judged_again is not None:
         blocks.append(
             "**Judged again by this version, the verdict differs:** "

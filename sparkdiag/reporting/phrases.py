@@ -6,7 +6,7 @@ from shlex import join
 from pydantic import ValidationError
 
 from sparkdiag.evidence.run import Containment
-from sparkdiag.evidence.stacks import Frame
+from sparkdiag.evidence.stacks import Frame, SamplingStats
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import Baseline, Forecast, Verdict
 from sparkdiag.scenario.model import Scenario, Signature
@@ -30,6 +30,8 @@ _STATUS = {
     "failed": "the run failed",
     "unknown": "its own record cannot be read",
 }
+OVERSPENT = 1.05
+"""Plans beyond the budget times this are said to be."""
 _RECORD = "run.json"
 _ONLY_STREAMS = " How the run ended, what was asked and what was proved is not known; below is what its streams hold."
 
@@ -193,3 +195,36 @@ def loop_text(frame: Frame, signature: Signature | None) -> str:
         if index is not None:
             parts.append(f"{loop.index} {index}/{stop}" if stop is not None else f"{loop.index} {index}")
     return ", ".join(parts)
+
+
+def looking_cost(stats: SamplingStats) -> str:
+    """What looking cost this machine, as a sentence or two; what a run before this was counted knows of it."""
+    where = "in the server, by the probe" if stats.mode == "in-process" else "in py-spy"
+    if stats.share is None:
+        return f"{seconds(stats.cpu_s)} of CPU time {where}."
+    text = (
+        f"Looking cost {percent(stats.share)} of this machine's CPU time over {seconds(stats.observed_s)} on "
+        f"{stats.cores} cores: {seconds(stats.cpu_s)} {where} and {seconds(stats.own_cpu_s)} in sparkdiag itself."
+    )
+    budget, planned = stats.budget_share, stats.planned_share
+    if not budget:
+        return text
+    text += f" The budget for taking stacks is {percent(budget)}"
+    if stats.period_s is not None:
+        text += f": a look at each process that runs the model every {seconds(stats.period_s)}"
+    if planned is not None and planned > budget * OVERSPENT:
+        text += f", which costs {percent(planned)}, because sampling.max_period_s allows no longer gap"
+    return text + "."
+
+
+def not_by_pyspy(stats: SamplingStats) -> str | None:
+    """How stacks were taken where py-spy could not, why, and what to type; None where py-spy took them."""
+    if stats.mode == "py-spy" or stats.reason is None:
+        return None
+    how = "taken by the probe inside the server" if stats.mode == "in-process" else "not taken"
+    return f"{how}: {stats.reason}" + (f"; to let py-spy take them: {stats.remedy}" if stats.remedy else "")
+
+
+def percent(share: float) -> str:
+    """``0.8 %``; one digit more where little is left."""
+    return f"{share * 100:.1f} %" if share >= 0.001 else f"{share * 100:.2f} %"

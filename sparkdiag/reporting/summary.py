@@ -6,7 +6,14 @@ from shlex import join, quote
 
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import EvidenceItem
-from sparkdiag.reporting.phrases import CONTAINMENT, headline, record_is_lost, verdict_sentence, why_record_is_lost
+from sparkdiag.reporting.phrases import (
+    CONTAINMENT,
+    headline,
+    not_by_pyspy,
+    record_is_lost,
+    verdict_sentence,
+    why_record_is_lost,
+)
 from sparkdiag.reporting.safe_text import plain
 
 _MOST_EVIDENCE = 4
@@ -23,6 +30,8 @@ def summary(stored: StoredRun, *, report: Path | None = None) -> str:
         lines += [f"  for:     {item.text} [{item.source}]" for item in _leading(verdict.evidence_for)]
         lines += [f"  against: {item.text} [{item.source}]" for item in _leading(verdict.evidence_against)]
     lines += [_dcp(stored), _revision(stored)]
+    stacks = not_by_pyspy(stored.observation.sampling)
+    lines += [f"stacks:   {stacks}"] if stacks else []
     lines += [f"missing:  {problem}" for problem in stored.problems[:_MOST_EVIDENCE]]
     lines.append(f"report:   {report or stored.run_dir}")
     lines.append(f"next:     {_next(stored)}")
