@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-import httpx
-
 from benchmarks.asked import say
 from benchmarks.autogroup import set_nice
 from sparkdiag.driving.client import ServerClient
@@ -20,10 +18,11 @@ from sparkdiag.environment.model import Environment
 from sparkdiag.environment.prepare import prepare
 from sparkdiag.environment.progress import SilentProgress
 from sparkdiag.environment.spec import parse_spec
+from sparkdiag.errors import ServerError
 from sparkdiag.evidence.client import ClientEvent, ResponseEnd
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.verdict import Baseline, Verdict
-from sparkdiag.observing.metrics import parse_metrics
+from sparkdiag.observing.metrics import MetricsReader
 from sparkdiag.observing.observer import Observer
 from sparkdiag.recording.folder import RunFolder
 from sparkdiag.recording.redact import redact_line
@@ -113,14 +112,19 @@ class Lab:
 
     def wait_idle(self) -> None:
         """Until the server has let go of every request, by its own count."""
+        reader = MetricsReader(self.server.base_url, clock=self.clock)
         until_s = time.monotonic() + IDLE_TIMEOUT_S
-        while time.monotonic() < until_s:
-            text = httpx.get(f"{self.server.base_url}/metrics", timeout=IDLE_TIMEOUT_S, trust_env=False).text
-            found = parse_metrics(text)
-            if not found.requests_running and not found.requests_waiting:
-                return
-            time.sleep(0.5)
-        raise TimeoutError("the server did not let go of a cancelled request")
+        try:
+            while time.monotonic() < until_s:
+                point, _capacity = reader.read()
+                if point.requests_running == 0 and not point.requests_waiting:
+                    return
+                time.sleep(0.5)
+        finally:
+            reader.close()
+        raise ServerError(
+            f"the server did not let go of a cancelled request within {IDLE_TIMEOUT_S:.0f} s", remedy="run it again"
+        )
 
     def _observer(self) -> Observer:
         return Observer(
@@ -170,7 +174,10 @@ def _first_token_s(driver: Driver) -> float:
     seconds = outcome.time_to_first_token_s
     if seconds is None or outcome.score != "retrieved":
         why = outcome.end.error if outcome.end is not None else "no answer in time"
-        raise RuntimeError(f"a healthy prompt did not bring the right answer: {why or outcome.score_because}")
+        raise ServerError(
+            f"a healthy prompt did not bring the right answer: {why or outcome.score_because}",
+            remedy="sparkdiag repro --dcp 1 (it should complete and retrieve the needle)",
+        )
     return seconds
 
 

@@ -2,13 +2,14 @@
 
 import itertools
 import time
+from collections import Counter
 from collections.abc import Sequence
 
 from benchmarks.asked import Asked, Benchmark, Findings, say
 from benchmarks.autogroup import may_lift
 from benchmarks.lab_server import Lab, lab_environment, lab_scenario, lab_server
 from benchmarks.paired import Comparison, compare, quantile_ratio, rounds
-from sparkdiag.errors import EnvironmentFault
+from sparkdiag.errors import EnvironmentFault, SamplingRefused, ServerError
 from sparkdiag.observing.pyspy import PySpy, find_pyspy
 from sparkdiag.serving.priority import NICE
 
@@ -23,19 +24,29 @@ GAP_S = 0.1
 SETTLE_S = 2.0
 
 
-def take(pyspy: PySpy, pids: Sequence[int], *, count: int) -> list[float]:
-    """Seconds of each of ``count`` dumps, over the processes in turn, as ``repro`` takes them."""
-    until_s = time.monotonic() + BATCH_S
-    figures: list[float] = []
-    for pid in itertools.islice(itertools.cycle(pids), count):
-        dump = pyspy.dump(pid)
-        if dump.fault is not None and dump.fault.cause == "permission":
-            raise EnvironmentFault(dump.fault.line, remedy="run it as root, or see: sparkdiag doctor")
-        figures.append(dump.sample.ended_s - dump.sample.started_s)
-        if time.monotonic() > until_s:
-            break
-        time.sleep(GAP_S)
-    return figures
+class Dumps:
+    """Dumps of some processes in turn, and what they took."""
+
+    def __init__(self, pyspy: PySpy, pids: Sequence[int]) -> None:
+        self._pyspy = pyspy
+        self._pids = itertools.cycle(pids)
+        self.faults: Counter[str] = Counter()
+
+    def take(self, count: int) -> list[float]:
+        """Seconds of each of ``count`` dumps, failed ones included; fewer where they take very long."""
+        until_s = time.monotonic() + BATCH_S
+        figures: list[float] = []
+        for pid in itertools.islice(self._pids, count):
+            dump = self._pyspy.dump(pid)
+            if dump.fault is not None:
+                if dump.fault.cause == "permission":
+                    raise SamplingRefused(dump.fault.line, remedy="sparkdiag doctor")
+                self.faults[dump.fault.cause] += 1
+            figures.append(dump.sample.ended_s - dump.sample.started_s)
+            if time.monotonic() > until_s:
+                break
+            time.sleep(GAP_S)
+        return figures
 
 
 def measure(asked: Asked) -> Findings:
@@ -45,18 +56,16 @@ def measure(asked: Asked) -> Findings:
     if binary is None:
         raise EnvironmentFault("py-spy is not installed beside this interpreter", remedy="pip install py-spy")
     pyspy = PySpy(binary, clock=time.monotonic, timeout_s=scenario.sampling.dump_timeout_s)
-    found: dict[str, list[float]] = {}
     with lab_server(scenario, lab_environment(scenario), out=asked.out) as lab:
         _refuse_without_the_right(lab)
-        pids = lab.workers()
-        found[IDLE] = take(pyspy, pids, count=BATCH * count)
-        found |= _saturated(lab, pyspy=pyspy, pids=pids, count=count)
-    settings: dict[str, str | int | float] = {name: len(figures) for name, figures in found.items()}
-    note = f"a dump is killed after {scenario.sampling.dump_timeout_s:g} s, and counts as that long"
-    return Findings(_comparisons(found), settings, (note,))
+        dumps = Dumps(pyspy, lab.workers())
+        found = {IDLE: dumps.take(BATCH * count), **_saturated(lab, dumps, count=count)}
+    failed = ", ".join(f"{number} x {cause}" for cause, number in sorted(dumps.faults.items())) or "none"
+    notes = (f"failed dumps: {failed}; one is killed after {scenario.sampling.dump_timeout_s:g} s and counts as that",)
+    return Findings(_comparisons(found), {name: len(figures) for name, figures in found.items()}, notes)
 
 
-def _saturated(lab: Lab, *, pyspy: PySpy, pids: Sequence[int], count: int) -> dict[str, list[float]]:
+def _saturated(lab: Lab, dumps: Dumps, *, count: int) -> dict[str, list[float]]:
     """Dumps while a stalled prefill keeps all cores busy, as long as it lasts."""
     found: dict[str, list[float]] = {SATURATED: [], YIELDING: []}
     with lab.prefill_in_flight() as in_flight:
@@ -65,13 +74,15 @@ def _saturated(lab: Lab, *, pyspy: PySpy, pids: Sequence[int], count: int) -> di
             for name in order:
                 lab.yields(NICE_OF[name])
                 time.sleep(SETTLE_S)
-                taken[name] = take(pyspy, pids, count=BATCH)
+                taken[name] = dumps.take(BATCH)
                 say(f"{max(taken[name]) * 1000:.0f} ms at most  {name}")
             if not in_flight():
                 say("the prompt was answered: no further rounds")
                 break
             for name, figures in taken.items():
                 found[name] += figures
+    if not found[SATURATED]:
+        raise ServerError("the prompt was answered before one round was over", remedy="leave --prompt-tokens out")
     return found
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from sparkdiag.errors import EnvironmentFault, SamplingRefused
 from sparkdiag.observing.pyspy import find_pyspy
 
 RATE_HZ = 100
@@ -22,17 +23,17 @@ _STOPPED = ("T", "t")
 def recording(pids: Sequence[int], *, folder: Path) -> Iterator[None]:
     """While the block runs, each process is recorded at ``RATE_HZ``; afterwards none of them is left stopped.
 
-    Only for processes of a server that we started. Raises ``RuntimeError`` where py-spy does not run to the end.
+    Only for processes of a server that we started. Raises ``SamplingRefused`` where py-spy does not run to the end.
     """
     binary = find_pyspy()
     if binary is None:
-        raise RuntimeError("py-spy is not installed beside this interpreter")
+        raise EnvironmentFault("py-spy is not installed beside this interpreter", remedy="pip install py-spy")
     recorders = [_recorder(binary, pid, folder=folder) for pid in pids]
     try:
         time.sleep(START_S)
         yield
         if any(recorder.poll() is not None for recorder in recorders):
-            raise RuntimeError("py-spy record ended by itself: may this user sample the server?")
+            raise SamplingRefused("py-spy record ended by itself", remedy="sparkdiag doctor")
     finally:
         for recorder in recorders:
             with suppress(ProcessLookupError):

@@ -1,14 +1,22 @@
 """The benchmarks are runnable: every name is one, and the one that needs no server really measures."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from benchmarks.__main__ import MODULES, benchmark_of
 from benchmarks.autogroup import get_nice, may_lift
+from benchmarks.recorders import recording
+from sparkdiag.errors import SamplingRefused
 
 pytestmark = pytest.mark.integration
 
@@ -47,3 +55,45 @@ def test_asking_whether_a_priority_can_be_lifted_leaves_it_as_it_was() -> None:
     finally:
         child.communicate()
     assert child.returncode == 1  # end of file instead of a line: it ran until it was let go
+
+
+@contextmanager
+def counting() -> Iterator["subprocess.Popen[bytes]"]:
+    """A Python process that is ours to record, and does something."""
+    code = "import time\nprint('up', flush=True)\nwhile True: time.sleep(0.001)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True) as child:
+        try:
+            assert child.stdout is not None and child.stdout.readline() == b"up\n"
+            yield child
+        finally:
+            child.kill()
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+def test_a_recorded_process_is_recorded_and_runs_on_even_when_it_was_left_stopped(tmp_path: Path) -> None:
+    with counting() as child:
+        with recording([child.pid], folder=tmp_path):
+            os.kill(child.pid, signal.SIGSTOP)
+        assert state(child.pid) not in "Tt"
+        assert child.poll() is None
+        assert (tmp_path / f"record-{child.pid}.txt").is_file()
+
+
+def test_a_recorder_that_ends_early_is_no_measurement(tmp_path: Path) -> None:
+    with counting() as child, pytest.raises(SamplingRefused), recording([child.pid], folder=tmp_path):
+        child.kill()
+        child.wait()
+        wait_until_no_recorder_runs()
+
+
+def wait_until_no_recorder_runs() -> None:
+    for _ in range(300):
+        recorders = [process for process in psutil.Process().children() if process.name() == "py-spy"]
+        if all(process.status() == psutil.STATUS_ZOMBIE for process in recorders):
+            assert recorders
+            return
+        time.sleep(0.1)
+    raise AssertionError("py-spy did not notice that its target ended")
