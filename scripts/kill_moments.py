@@ -28,7 +28,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from kill_trial import Job, Trial, segments
+from kill_report import Trial, shown, table
+from kill_trial import Job, segments
 
 PR_SET_CHILD_SUBREAPER = 36
 PHASES = ("loading", "prefill")
@@ -106,30 +107,6 @@ def lines_of(jobs: list[subprocess.Popen[str]]) -> Iterator[str]:
                     yield line
                 else:
                     selector.unregister(chosen.fileobj)
-
-
-def shown(trial: Trial) -> str:
-    parts = f"processes {trial.processes_s:.2f}, folder {trial.private_s:.2f}, shm {trial.shm_s:.2f} s"
-    of = f"of {trial.processes} processes, {trial.segments} segments"
-    end = "" if trial.sparkdiag_exit is None else f", sparkdiag ended {trial.sparkdiag_exit}"
-    why = f"  {trial.note} {'; '.join(trial.left)}".rstrip()
-    head = f"{trial.number:3d} {trial.phase:8} {trial.target:19} at {trial.at_s:6.2f} s {trial.status:8}"
-    return f"{head} outlived {trial.outlived_s:5.2f} s ({parts} {of}{end}){why}"
-
-
-def table(trials: list[Trial]) -> str:
-    lines = ["", f"{'phase':9}{'target':20}{'trials':>7}{'missed':>7}{'worst s':>9}{'median s':>9}{'failed':>7}"]
-    for phase, target in sorted({(trial.phase, trial.target) for trial in trials}):
-        mine = [trial for trial in trials if (trial.phase, trial.target) == (phase, target)]
-        done = sorted(trial.outlived_s for trial in mine if trial.status != "missed")
-        worst, middle = (done[-1], done[len(done) // 2]) if done else (0.0, 0.0)
-        failed = sum(trial.status not in ("ok", "missed") for trial in mine)
-        missed = len(mine) - len(done)
-        lines.append(f"{phase:9}{target:20}{len(done):7}{missed:7}{worst:9.2f}{middle:9.2f}{failed:7}")
-    kills = [trial for trial in trials if trial.status != "missed"]
-    worst = max((trial.outlived_s for trial in kills), default=0.0)
-    lines.append(f"{len(kills)} kills, worst {worst:.2f} s, {sum(trial.status != 'ok' for trial in kills)} failed")
-    return "\n".join(lines)
 
 
 def parse(argv: list[str]) -> argparse.Namespace:

@@ -13,11 +13,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
+from kill_report import Trial
 
 LIMIT_S = 5.0
 WATCH_S = 30.0
@@ -40,31 +40,6 @@ os.write(1, b"up\\n")
 while sys.stdin.read(1):
     pass
 """
-
-
-@dataclass
-class Trial:
-    """One kill and what was seen after it."""
-
-    number: int
-    phase: str
-    target: str
-    status: str = "ok"
-    """ok | left (something outlived 5 s) | touched (a bystander) | defect (sparkdiag) | missed (ended before it)"""
-    at_s: float = 0.0
-    """The moment: seconds after loading began, or after the prompt was sent."""
-    processes_s: float = 0.0
-    private_s: float = 0.0
-    shm_s: float = 0.0
-    processes: int = 0
-    segments: int = 0
-    sparkdiag_exit: int | None = None
-    left: list[str] = field(default_factory=list)
-    note: str = ""
-
-    @property
-    def outlived_s(self) -> float:
-        return max(self.processes_s, self.private_s, self.shm_s)
 
 
 Key = tuple[int, float]
@@ -174,12 +149,13 @@ class Run:
         if target == "sparkdiag":
             return [psutil.Process(self.sparkdiag.pid)] if self.sparkdiag.poll() is None else []
         guardians = [one for one in psutil.Process().children(recursive=True) if is_guardian(one) and lives(one)]
+        guardians.sort(key=lambda one: key(one)[1])  # the keeper first, which may go alone: the run goes on without
         below = [child for one in guardians for child in children_of(one, deep=False)]
         # Orphans become the guardian's children too: the server itself is the oldest.
         roots = sorted((one for one in below if not is_guardian(one)), key=lambda one: key(one)[1])[:1]
         engines = [child for root in roots for child in children_of(root, deep=False) if is_part(child, "EngineCore")]
         workers = [child for one in engines for child in children_of(one, deep=False) if is_part(child, "Worker")]
-        found = {"guardians": guardians, "guardian": guardians, "api": roots, "engine": engines, "worker": workers}
+        found = {"guardians": guardians, "guardian": guardians[-1:], "api": roots, "engine": engines, "worker": workers}
         one = found[target]
         return one if target == "guardians" or not one else [self.job.dice.choice(one)]
 
