@@ -31,7 +31,7 @@ def _emit(document: dict[str, Any]) -> None:
     print(json.dumps({"schema": 1, **document}, indent=2))
 
 
-@app.command("list")
+@app.command("list", short_help="Show what is built, your config, and what a repro would use.")
 def list_(as_json: AsJson = False) -> None:
     """Show the built environments, your config file, and what a plain repro would use here and why.
 
@@ -75,7 +75,7 @@ def _ago(seconds: float) -> str:
     return f"{max(seconds, 0):.0f} s"
 
 
-@app.command()
+@app.command(short_help="Build an environment now; one that is there takes no time.")
 def build(
     spec: Annotated[
         str,
@@ -121,7 +121,7 @@ def build(
         print(f"  {note}")
 
 
-@app.command()
+@app.command(short_help="Delete built environments, the longest unused first.")
 def prune(
     max_gib: Annotated[float | None, typer.Option("--max-gib", min=0, help="How much may stay.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Delete every environment that is not in use.")] = False,

@@ -31,7 +31,7 @@ def _checked(out: Path) -> Path:
     return out
 
 
-@app.command("list")
+@app.command("list", short_help="List the runs, newest first, with state and size.")
 def list_(out: Runs = Path("runs"), as_json: AsJson = False) -> None:
     """List the runs, newest first, with state and size; one whose record cannot be read is "damaged", with the reason.
 
@@ -59,7 +59,7 @@ def list_(out: Runs = Path("runs"), as_json: AsJson = False) -> None:
         typer.echo(printable(f"{why}; next: sparkdiag repro --dcp 2"), err=True)
 
 
-@app.command()
+@app.command(short_help="Delete old run folders, never one in use.")
 def prune(
     keep: Annotated[
         int | None,

@@ -45,7 +45,7 @@ def list_scenarios(json_output: Json = False) -> None:
         typer.echo(f"{scenario.name:<{width}}  {'lab' if scenario.lab else 'GPU'}  {scenario.title}")
 
 
-@app.command()
+@app.command(short_help="Print a scenario: its commented TOML, or JSON.")
 def show(scenario: NameOrFile, json_output: Json = False) -> None:
     """Print a scenario: its commented TOML, or as JSON with every default filled in.
 
@@ -61,7 +61,7 @@ def show(scenario: NameOrFile, json_output: Json = False) -> None:
         typer.echo(escaped(scenario_text(scenario), allowed="\n\t"), nl=False)
 
 
-@app.command()
+@app.command(short_help="Check a scenario file, every problem at once.")
 def check(scenario: NameOrFile, json_output: Json = False) -> None:
     """Check a scenario file and report every problem at once, with key, what was found and what is allowed.
 
