@@ -55,7 +55,10 @@ def ensure_built(lock: Lock, facts: HostFacts, *, root: Path, progress: Progress
     if found is not None:
         return found
     cache.make_root(root)
-    with one_at_a_time(cache.build_lock_path(folder), what=f"environment {lock.key}", say=progress.say):
+    with (
+        cache.writing(root),
+        one_at_a_time(cache.build_lock_path(folder), what=f"environment {lock.key}", say=progress.say),
+    ):
         found = _whole(folder)
         if found is not None:
             return found

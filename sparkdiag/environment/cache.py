@@ -9,6 +9,7 @@
 <root>/lab/                                the lab's history and its exported trees
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator, Mapping
@@ -74,14 +75,26 @@ def environments_dir(root: Path) -> Path:
 
 def make_root(root: Path) -> None:
     """Create the cache; raises ``EnvironmentFault`` where that is not allowed."""
-    try:
+    with writing(root):
         environments_dir(root).mkdir(parents=True, exist_ok=True)
         tag = root / "CACHEDIR.TAG"
         if not tag.exists():
             tag.write_text(CACHEDIR_TAG, encoding="ascii")
+
+
+@contextmanager
+def writing(root: Path) -> Iterator[None]:
+    """Within, an error of the disk becomes an ``EnvironmentFault`` that says what to do about it."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # whoever reads our progress is gone; the disk is not to blame
     except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = f"export {VARIABLE}=/a/writable/folder"
         raise EnvironmentFault(
-            f"the cache {root} cannot be written: {error.strerror}", remedy=f"export {VARIABLE}=/a/writable/folder"
+            f"the cache {root} cannot be written: {error.strerror or error}",
+            remedy=f"free some space (sparkdiag env prune --all), or: {remedy}" if full else remedy,
         ) from error
 
 

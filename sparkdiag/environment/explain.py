@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from sparkdiag.environment.plan import Step
 from sparkdiag.environment.spec import LAB_RELEASE
-from sparkdiag.scenario.shown import escaped
+from sparkdiag.harmless.printable import escaped
 
 NETWORK = re.compile(
     r"error sending request|connection refused|dns error|failed to lookup|timed? ?out|network is unreachable"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sparkdiag.environment.build import one_at_a_time
-from sparkdiag.environment.cache import make_root
+from sparkdiag.environment.cache import make_root, writing
 from sparkdiag.environment.clone import Clone
 from sparkdiag.environment.expected import file_sha256, from_git
 from sparkdiag.evidence.base import Value
@@ -49,8 +49,9 @@ def lab_tree(
     """The tree of ``revision`` (None: the lab's default), exported where the cache has it not or not as committed."""
     make_root(root)
     lab = root / "lab"
-    lab.mkdir(exist_ok=True)
-    with one_at_a_time(lab / "lab.lock", what="the lab's source", say=say):
+    with writing(root):
+        lab.mkdir(exist_ok=True)
+    with writing(root), one_at_a_time(lab / "lab.lock", what="the lab's source", say=say):
         repo = history.ensure_lab_repo(lab / "repo")
         sha = history.resolve(repo, revision)
         tree = lab / sha

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from sparkdiag.environment.build import Built, ensure_built
-from sparkdiag.environment.cache import cache_root, make_root
+from sparkdiag.environment.cache import cache_root, make_root, writing
 from sparkdiag.environment.child import run_step
 from sparkdiag.environment.clone import Clone, open_clone
 from sparkdiag.environment.expected import from_disk, from_git, from_record, watched_modules
@@ -79,11 +79,12 @@ def lock_for(version: str, facts: HostFacts, *, root: Path, progress: ProgressSi
     cached = root / "locks" / name
     if cached.exists():
         return parse_lock(cached.read_text(encoding="utf-8"), name=str(cached))
-    lock = resolve_lock(version, facts, root=root, progress=progress)
-    cached.parent.mkdir(exist_ok=True)
-    partial = cached.with_suffix(f".{os.getpid()}.partial")
-    partial.write_text(render_lock(lock), encoding="utf-8")
-    partial.replace(cached)
+    with writing(root):
+        lock = resolve_lock(version, facts, root=root, progress=progress)
+        cached.parent.mkdir(exist_ok=True)
+        partial = cached.with_suffix(f".{os.getpid()}.partial")
+        partial.write_text(render_lock(lock), encoding="utf-8")
+        partial.replace(cached)
     return lock
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
-from sparkdiag.errors import BusyError
+from sparkdiag.errors import BusyError, EnvironmentFault
+from sparkdiag.harmless.printable import one_line
 
 POLL_S = 0.5
 SAY_EVERY_S = 30.0
+MAX_HOLDER_BYTES = 4096
 
 
 @contextlib.contextmanager
@@ -28,18 +30,28 @@ def machine_lock(
     """Hold the machine while the block runs. The lock ends with this process, however that ends.
 
     ``what`` tells others who holds it. While waiting, ``on_wait(waited_s, holder)`` is called at once and every half
-    minute. Raises ``BusyError`` with ``no_wait``.
+    minute. Raises ``BusyError`` with ``no_wait``, ``EnvironmentFault`` where the lock's file cannot be made.
     """
     path = lock_path(folder)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
-    _acquire(lock, holder=path.with_suffix(".json"), on_wait=on_wait, no_wait=no_wait)
+    holder = path.with_suffix(".json")
     try:
-        path.with_suffix(".json").write_text(json.dumps({"pid": os.getpid(), "what": what}), encoding="utf-8")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path)
+        _acquire(lock, holder=holder, on_wait=on_wait, no_wait=no_wait)
+    except BrokenPipeError:
+        raise  # of ``on_wait``: whoever reads what we say is gone
+    except OSError as error:
+        raise EnvironmentFault(
+            f"the machine's lock {path} cannot be made: {error.strerror or error}",
+            remedy="export XDG_CACHE_HOME=/a/writable/folder",
+        ) from error
+    try:
+        with contextlib.suppress(OSError):  # who holds it is good to know, and no reason not to run on a full disk
+            holder.write_text(json.dumps({"pid": os.getpid(), "what": what}), encoding="utf-8")
         yield
     finally:
         with contextlib.suppress(OSError):
-            path.with_suffix(".json").unlink()
+            holder.unlink()
         lock.release()
 
 
@@ -70,7 +82,8 @@ def _acquire(lock: FileLock, *, holder: Path, on_wait: Callable[[float, str], No
 
 def _holder(path: Path) -> str:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return f"{str(found['what'])[:80]} (pid {int(found['pid'])})"
+        with path.open("rb") as file:
+            found = json.loads(file.read(MAX_HOLDER_BYTES))
+        return f"{one_line(str(found['what']), limit=80)} (pid {int(found['pid'])})"
     except (OSError, ValueError, KeyError, TypeError):
         return "another sparkdiag"
