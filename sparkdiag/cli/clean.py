@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparkdiag.cli.failures import printable
 from sparkdiag.errors import ExitCode
+from sparkdiag.harmless.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sparkdiag.cleaning.found import Found
 
 LAST_STEP = "pip uninstall sparkdiag"
+MOST_ALONE = 2
 YOURS = ("config", "runs", "shared")
 """Kinds that staying behind is no failure of."""
 
@@ -54,14 +55,27 @@ def _show(going: "Sequence[Found]", left: "Sequence[Found]", *, done: bool) -> N
     from sparkdiag.reporting.phrases import size
 
     verb = "removed" if done else "would remove"
-    for item in going:
-        what = f"{item.path}: the line {item.line}" if item.line else item.path
-        typer.echo(printable(f"{verb:<12}  {item.kind:<11}  {size(item.bytes or 0):>9}  {what}"))
+    for kind, bytes_, what in rows(going):
+        typer.echo(printable(f"{verb:<12}  {kind:<11}  {size(bytes_):>9}  {what}"))
     for item in left:
         measured = size(item.bytes) if item.bytes is not None else "-"
         typer.echo(printable(f"{'stays':<12}  {item.kind:<11}  {measured:>9}  {item.path}  ({item.because})"))
     total = size(sum(item.bytes or 0 for item in going))
     typer.echo(f"{verb} {total} in {len(going)} place(s)" if going else "nothing of sparkdiag's to remove here")
+
+
+def rows(items: "Sequence[Found]") -> list[tuple[str, int, str]]:
+    """Kind, bytes and place of each thing; many of a kind in one folder are one row. Pure."""
+    groups: dict[tuple[str, str], list[Found]] = {}
+    for item in items:
+        groups.setdefault((item.kind, str(Path(item.path).parent)), []).append(item)
+    made: list[tuple[str, int, str]] = []
+    for (kind, parent), group in groups.items():
+        if len(group) > MOST_ALONE:
+            made.append((kind, sum(item.bytes or 0 for item in group), f"{parent}/  ({len(group)} of them)"))
+        else:
+            made += [(kind, item.bytes or 0, item.path + (f": {item.line}" if item.line else "")) for item in group]
+    return made
 
 
 def _emit(going: "Sequence[Found]", left: "Sequence[Found]", *, done: bool, next_step: str) -> None:

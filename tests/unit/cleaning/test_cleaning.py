@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sparkdiag.cleaning import cached, leftovers, shells
 from sparkdiag.cleaning.found import Found
 from sparkdiag.cleaning.inventory import inventory, remove
+from sparkdiag.cli.clean import rows
 from sparkdiag.environment import cache
 from sparkdiag.environment.lock import HEADER
 from sparkdiag.errors import BusyError
@@ -247,3 +248,9 @@ def test_this_process_and_strangers_count_for_no_use(tmp_path: Path) -> None:
     assert leftovers.users_of([]) == {}
     assert leftovers.users_of([tmp_path / "sparkdiag-nobody00"]) == {}
     assert os.getpid() not in leftovers.users_of([Path.cwd()]).values()
+
+
+def test_many_of_a_kind_in_one_folder_are_one_row() -> None:
+    trees = [Found(kind="lab", path=f"/c/lab/{name}", how="folder", bytes=5) for name in "abc"]
+    line = Found(kind="completion", path="/h/.bashrc", how="line", bytes=9, line=LINE)
+    assert rows([*trees, line]) == [("lab", 15, "/c/lab/  (3 of them)"), ("completion", 9, f"/h/.bashrc: {LINE}")]
