@@ -1,5 +1,6 @@
 """The few plain lines at the end of a run: what it was, why, where the report is, what to type next."""
 
+import re
 import textwrap
 from pathlib import Path
 from shlex import join, quote
@@ -18,7 +19,8 @@ from sparkdiag.reporting.safe_text import plain
 
 _MOST_EVIDENCE = 4
 _WIDEST = 110
-_HANGING = " " * 11
+_LABEL = re.compile(r"(  (for|against)|DCP|revision|stacks|missing): +")
+_TO_COPY = ("report: ", "next: ")
 
 
 def summary(stored: StoredRun, *, report: Path | None = None) -> str:
@@ -39,12 +41,20 @@ def summary(stored: StoredRun, *, report: Path | None = None) -> str:
 
 
 def wrapped(text: str, *, columns: int) -> str:
-    """``text`` for a terminal of that width: lines broken between words, the rest hanging under its own text."""
+    """``text`` for a terminal of that width: lines broken between words, what follows a label hanging under its text.
+
+    What is there to be copied, a path or a command, is left to the terminal to break: then it is copied whole.
+    """
     width = max(40, min(columns, _WIDEST))
-    return "\n".join(
-        textwrap.fill(line, width, subsequent_indent=_HANGING, break_long_words=False, break_on_hyphens=False)
-        for line in text.split("\n")
-    )
+    return "\n".join(_wrapped_line(line, width) for line in text.split("\n"))
+
+
+def _wrapped_line(line: str, width: int) -> str:
+    if line.startswith(_TO_COPY):
+        return line
+    label = _LABEL.match(line)
+    hanging = " " * len(label[0]) if label is not None else ""
+    return textwrap.fill(line, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
 
 
 def _leading(items: tuple[EvidenceItem, ...]) -> list[EvidenceItem]:

@@ -99,10 +99,17 @@ def test_the_control_is_the_same_command_at_dcp_1(command: str, control: str) ->
     assert last == f"next:     {control}    # the healthy control"
 
 
-def test_on_a_terminal_lines_break_between_words_and_hang() -> None:
-    text = "  for:     " + "a word " * 40 + "\nreport:   /a/very/long/path/" + "x" * 120
+def test_on_a_terminal_lines_break_between_words_and_hang_under_their_label() -> None:
+    text = "The prefill " + "crawls on " * 20 + "\n  for:     " + "a word " * 40 + "\nDCP:      " + "2 " * 60
     lines = wrapped(text, columns=80).split("\n")
-    assert all(len(line) <= 80 for line in lines[:-2])
-    assert lines[1].startswith(" " * 11 + "a")
-    assert any("/a/very/long/path/" + "x" * 120 in line for line in lines)
+    assert all(len(line) <= 80 for line in lines)
+    assert lines[1].startswith(("crawls", "on"))
+    labelled = next(at for at, line in enumerate(lines) if line.startswith("  for:"))
+    assert lines[labelled + 1].startswith(" " * 11 + "a")
+    assert lines[-1].startswith(" " * 10 + "2")
     assert wrapped(text, columns=80).split() == text.split()
+
+
+def test_what_is_to_be_copied_stays_on_one_line() -> None:
+    text = f"report:   /a b/{'x' * 120}/report.md\nnext:     sparkdiag repro {'--model x ' * 20}--dcp 1"
+    assert wrapped(text, columns=80) == text
