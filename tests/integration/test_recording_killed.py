@@ -11,6 +11,8 @@ import pytest
 
 from sparkdiag.evidence.timeline import NoteEvent
 from sparkdiag.recording.folder import RunFolder
+from sparkdiag.recording.listing import ListedRun, listed_runs
+from sparkdiag.recording.prune import Limits, choose, delete
 from sparkdiag.recording.read import read_run
 
 pytestmark = pytest.mark.integration
@@ -43,25 +45,40 @@ for pid in (1, 2):
 """
 
 
-def test_a_killed_run_can_be_read(tmp_path: Path) -> None:
+def only(runs: Path) -> ListedRun:
+    [run] = listed_runs(runs)
+    return run
+
+
+def test_a_killed_run_is_known_for_one_can_be_read_and_may_go(tmp_path: Path) -> None:
     environment = os.environ | {"TMPDIR": str(tmp_path)}
+    runs = tmp_path / "runs"
     with subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path / "runs")], stdout=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-c", WRITER, str(runs)], stdout=subprocess.PIPE, text=True, env=environment
     ) as child:
         try:
             assert child.stdout is not None
             ready, _, _ = select.select([child.stdout], [], [], 60)
             assert ready, "the writer wrote nothing in 60 s"
             path = Path(child.stdout.readline().strip())
+            going = only(runs)
+            assert (going.state, going.held) == ("running", True)
+            assert choose((going,), Limits(keep=0), now_s=going.began_s) == ((), ())
+            assert delete(going) == "it is being written"
         finally:
             child.send_signal(signal.SIGKILL)
             child.wait(timeout=30)
     stored = read_run(path)
-    assert stored.record.status == "running"
+    assert (stored.record.status, stored.held) == ("running", False)
     assert stored.observation.ready_at_s == 0
     assert len(stored.observation.samples) >= 5
     assert all(len(sample.threads[0].frames) == 200 for sample in stored.observation.samples)
     assert set(stored.problems) <= {"stacks.jsonl: the last line is torn; it was left out"}
+    killed = only(runs)
+    assert (killed.state, killed.held, killed.foreign) == ("killed", False, ())
+    assert choose((killed,), Limits(keep=0), now_s=killed.began_s) == ((killed,), ())
+    assert delete(killed) == ""
+    assert not path.exists()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
