@@ -93,7 +93,10 @@ def watch(
     wait: Callable[[float], None],
     cpu: Callable[[], float] = time.thread_time,
 ) -> tuple[Observation, Verdict]:
-    """Return when a stall holds, the request ended, the server died, or the scenario's patience is over."""
+    """Return when a stall holds, the request ended, the server died, or the scenario's patience is over.
+
+    Raises ``SamplingRefused`` when it turns out that no stack can ever be taken: waiting on would be for nothing.
+    """
     standing: Verdict | None = None
     bench = Bench(scenario, baseline, cpu=cpu)
     while True:
@@ -111,6 +114,7 @@ def watch(
         sent = observation.client.sent
         if sent is not None and observation.now_s - sent.t_s > scenario.patience.timeout_s:
             return observation, verdict
+        observer.require_stacks()
         wait(bench.rest_s(hasty=standing is not None))
 
 

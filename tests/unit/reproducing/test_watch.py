@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from sparkdiag.errors import SamplingRefused
 from sparkdiag.evidence.client import ClientOutcome, PromptSent, ResponseEnd
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.processes import ServerExit
@@ -25,6 +26,7 @@ class World:
         self.end_at_s, self.exit_at_s, self.error = end_at_s, exit_at_s, error
         self.client = ClientOutcome()
         self.shown: list[Verdict] = []
+        self.blind_at_s = float("inf")
 
     def wait(self, seconds: float) -> None:
         assert seconds > 0
@@ -35,6 +37,10 @@ class World:
 
     def snapshot(self) -> Observation:
         return Observation(now_s=self.now_s, client=self.client)
+
+    def require_stacks(self) -> None:
+        if self.now_s >= self.blind_at_s:
+            raise SamplingRefused("no stack can be taken")
 
     def outcome(self) -> ClientOutcome:
         outcome = ClientOutcome(sent=SENT)
@@ -120,3 +126,11 @@ def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     observation, verdict = run(World(), [OPEN], monkeypatch, timeout_s=20)
     assert verdict == OPEN
     assert 20 < observation.now_s < 22
+
+
+def test_what_can_never_be_sampled_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    world.blind_at_s = 3
+    with pytest.raises(SamplingRefused):
+        run(world, [OPEN], monkeypatch)
+    assert world.now_s < 5
