@@ -48,8 +48,7 @@ def list_(out: Runs = Path("runs"), as_json: AsJson = False) -> None:
         return
     for run in found:
         because = f"  ({run.because})" if run.because else ""
-        when = run.record.started_at if run.record is not None else "-"
-        typer.echo(printable(f"{when:<25}  {_what(run):<22}  {size(run.bytes):>9}  {run.path}{because}"))
+        typer.echo(printable(f"{_what(run):<22} {size(run.bytes):>9} {run.path}{because}"))
     if found:
         damaged = sum(run.state == "damaged" for run in found)
         told = f", {damaged} of them damaged (sparkdiag report RUN shows what is left of one)" if damaged else ""

@@ -65,6 +65,8 @@ def record_document(folder: Path) -> tuple[dict[str, Any] | None, str]:
         return None, f"{RECORD} is missing"
     except OSError as error:
         return None, f"{RECORD} cannot be read: {error.strerror or error}"
+    except json.JSONDecodeError as error:
+        return None, f"{RECORD} is not whole: no JSON from line {error.lineno} column {error.colno} on"
     except (ValueError, RecursionError) as error:
         return None, f"{RECORD} is not whole: {error}"
     return (document, "") if isinstance(document, dict) else (None, f"{RECORD} holds no JSON object")
