@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sparkdiag import __version__
-from sparkdiag.cli import clean, env, report, repro, runs, scenario
+from sparkdiag.cli import clean, doctor, env, report, repro, runs, scenario
 from sparkdiag.cli.exit_codes import GIT_BISECT_CODES, git_bisect_code
 from sparkdiag.cli.failures import show_error
 from sparkdiag.errors import DefectError, ExitCode, SparkdiagError, UsageError
@@ -30,6 +30,7 @@ app.command(
     short_help="Start a server, send a long prompt, judge how its prefill goes.",
     context_settings={"allow_extra_args": True, "ignore_unknown_options": False},
 )(repro.repro)
+app.command("doctor", short_help="Try out what a run needs of this machine.")(doctor.doctor)
 app.command("report", short_help="Print the report of a run, offline and judged again.")(report.report)
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(env.app, name="env")
@@ -87,9 +88,10 @@ def _code(*, as_json: bool) -> int:
 
 def _defect(error: Exception) -> SparkdiagError:
     """What nobody expected, with its traceback on stderr."""
-    from sparkdiag.recording.redact import redact_text
+    from sparkdiag.harmless.printable import printable
+    from sparkdiag.harmless.secrets import redact_text
 
-    traceback.print_exc()
+    print(printable(redact_text(traceback.format_exc()), newlines=True), end="", file=sys.stderr)
     return DefectError(f"sparkdiag failed by itself: {type(error).__name__}: {redact_text(str(error))}")
 
 

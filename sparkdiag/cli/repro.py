@@ -13,6 +13,8 @@ from sparkdiag.cli.failures import print_error
 from sparkdiag.errors import ExitCode, SparkdiagError, UsageError
 
 if TYPE_CHECKING:
+    from sparkdiag.evidence.run import RunRecord
+    from sparkdiag.recording.folder import RunFolder
     from sparkdiag.reproducing.request import ReproRequest
 
 LONGEST_S = 1e7
@@ -189,30 +191,31 @@ def _run(request: "ReproRequest", *, as_json: bool, git_bisect: bool) -> int:
         if as_json:
             print_error(SparkdiagError("interrupted", remedy=_again(request)), exit_code=code)
         return git_bisect_code(code) if git_bisect else int(code)
-    _show(folder.path, as_json=as_json)
+    _show(folder, record, as_json=as_json)
     code = exit_code_of(record.verdict)
     return git_bisect_code(code) if git_bisect else int(code)
 
 
-def _show(run_dir: Path, *, as_json: bool) -> None:
+def _show(folder: "RunFolder", record: "RunRecord", *, as_json: bool) -> None:
     """Write ``report.md`` beside the evidence and print the summary, or the one JSON document."""
-    from sparkdiag.recording.read import read_run
     from sparkdiag.reporting.document import document_json
-    from sparkdiag.reporting.markdown import write_report
     from sparkdiag.reporting.summary import summary, wrapped
+    from sparkdiag.reproducing.ending import keep_report, stored_run
 
-    stored = read_run(run_dir)
-    report = write_report(stored)
+    stored = stored_run(folder, record)
+    report, lost = keep_report(folder, stored)
     if as_json:
         typer.echo(document_json(stored))
     else:
         text = summary(stored, report=report)
         typer.echo(wrapped(text, columns=get_terminal_size().columns - 1) if sys.stdout.isatty() else text)
+    if lost:
+        typer.echo(f"not everything could be written to {folder.path}: {'; '.join(lost)}", err=True)
 
 
 def _again(request: "ReproRequest") -> str:
     from shlex import join
 
-    from sparkdiag.recording.redact import redact_argv
+    from sparkdiag.harmless.documents import redact_argv
 
     return join(redact_argv(request.command))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparkdiag.cli.failures import printable
 from sparkdiag.errors import ExitCode, UsageError
+from sparkdiag.harmless.printable import printable
 
 if TYPE_CHECKING:
     from sparkdiag.recording.listing import ListedRun

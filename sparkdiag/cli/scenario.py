@@ -51,8 +51,8 @@ def show(scenario: NameOrFile, json_output: Json = False) -> None:
 
     Example: sparkdiag scenario show sm12x-mqa-prefill > mine.toml
     """
+    from sparkdiag.harmless.printable import escaped
     from sparkdiag.scenario.load import load_scenario, scenario_text
-    from sparkdiag.scenario.shown import escaped
 
     loaded = load_scenario(scenario)
     if json_output:

@@ -4,7 +4,8 @@ import ipaddress
 from urllib.parse import SplitResult, urlsplit
 
 from sparkdiag.errors import UsageError
-from sparkdiag.scenario.shown import hidden_characters, shown
+from sparkdiag.harmless.printable import hidden_characters
+from sparkdiag.scenario.shown import shown
 
 
 def checked_base_url(url: str, *, allow_remote: bool) -> str:

@@ -1,22 +1,29 @@
 """Running one step (uv, or the new interpreter): in its own process group, bounded, gone when we are interrupted."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from sparkdiag.environment.explain import explain
 from sparkdiag.environment.plan import Step
 from sparkdiag.errors import EnvironmentFault
+from sparkdiag.harmless.printable import printable, without_sequences
+from sparkdiag.harmless.secrets import LineRedactor, redact_download
 
 POLL_S = 0.2
 TERMINATE_S = 5.0
 LAST_LINES = 15
 TAIL_BYTES = 64 * 1024
+LOG_BYTES = 16 * 1024 * 1024
+"""Kept of what one step said: its end."""
+LONGEST_LINE = 500
 
 DROPPED = frozenset(
     {
@@ -28,8 +35,6 @@ DROPPED = frozenset(
 )  # fmt: skip
 """Variables that would send uv to another environment than the one being built, or change what the lock says."""
 
-CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
-QUERY = re.compile(r"(https?://[^\s?#]+)\?[^\s]+")
 ENDS_WITH_US = """
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 9)
@@ -42,11 +47,6 @@ of sparkdiag uv would go on downloading for nobody. The parent is compared becau
 
 class StepFailed(EnvironmentFault):
     """A step failed; ``details`` holds the last lines of its output."""
-
-
-def redact(text: str) -> str:
-    """Take user names, passwords and queries out of every URL. Pure."""
-    return QUERY.sub(r"\1?***", CREDENTIALS.sub("***@", text))
 
 
 def child_environ(added: dict[str, str]) -> dict[str, str]:
@@ -76,8 +76,8 @@ def _run(
 ) -> tuple[str, ...]:
     """Uv's last lines where it failed, nothing where it did not."""
     deadline = time.monotonic() + step.timeout_s
-    with log.open("ab") as output:
-        start = output.tell()
+    # uv's own words go to a file without a name, and from there redacted to the log: it says which index it asked.
+    with tempfile.TemporaryFile() as output:
         child = subprocess.Popen(
             (sys.executable, "-I", "-S", "-c", ENDS_WITH_US, str(os.getpid()), *argv),
             cwd=folder,  # never the user's folder: a pyproject.toml or uv.toml there would have its say
@@ -90,14 +90,15 @@ def _run(
         try:
             while child.poll() is None:
                 if time.monotonic() > deadline:
-                    return (*tail(log, start=start), f"(given up after {step.timeout_s:.0f} s)")
+                    return (*_last(output), f"(given up after {step.timeout_s:.0f} s)")
                 on_tick(child.pid)
                 _wait(child)
         finally:
             end_group(child)
-    if child.returncode == 0:
-        return ()
-    return tail(log, start=start) or (f"(no output, exit status {child.returncode})",)
+            _keep(output, log=log)
+        if child.returncode == 0:
+            return ()
+        return _last(output) or (f"(no output, exit status {child.returncode})",)
 
 
 def _wait(child: subprocess.Popen[bytes]) -> None:
@@ -122,10 +123,26 @@ def end_group(child: subprocess.Popen[bytes]) -> None:
             child.wait(TERMINATE_S)
 
 
-def tail(log: Path, *, start: int) -> tuple[str, ...]:
-    """The log's last lines after byte ``start``, redacted."""
-    with log.open("rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        file.seek(max(start, end - TAIL_BYTES))
-        text = file.read(TAIL_BYTES).decode(errors="replace")
-    return tuple(redact(line.rstrip())[:500] for line in text.splitlines() if line.strip())[-LAST_LINES:]
+def _keep(output: IO[bytes], *, log: Path) -> None:
+    """Append what a step said to its log, line by line, redacted. A full disk costs the log, not the build."""
+    size = output.seek(0, os.SEEK_END)
+    output.seek(max(0, size - LOG_BYTES))
+    redact = LineRedactor()
+    with suppress(OSError), log.open("a", encoding="utf-8") as file:
+        for line in output:
+            file.write(redact(redact_download(line.decode(errors="replace"))))
+
+
+def _last(output: IO[bytes]) -> tuple[str, ...]:
+    size = output.seek(0, os.SEEK_END)
+    start = max(0, size - TAIL_BYTES)
+    output.seek(start)
+    return last_lines(output.read(TAIL_BYTES), torn=start > 0)
+
+
+def last_lines(output: bytes, *, torn: bool = False) -> tuple[str, ...]:
+    """The last lines of a step's output, redacted; the first is left out where it is ``torn``. Pure."""
+    lines = without_sequences(output.decode(errors="replace")).splitlines()[1 if torn else 0 :]
+    redact = LineRedactor()
+    told = (redact(redact_download(line.rstrip())) for line in lines)
+    return tuple(printable(line, limit=LONGEST_LINE) for line in told if line)[-LAST_LINES:]

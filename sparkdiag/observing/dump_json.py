@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from sparkdiag.evidence.stacks import Frame, LocalValue, StackSample, ThreadStack
-from sparkdiag.observing.titles import printable
+from sparkdiag.harmless.names import is_telling
+from sparkdiag.harmless.printable import printable
+from sparkdiag.harmless.secrets import redact_text
 
 MOST_THREADS = 512
 MOST_FRAMES = 400
@@ -22,7 +24,10 @@ NAME_CHARACTERS = 200
 PATH_CHARACTERS = 400
 KEPT_TEXT_CHARACTERS = 200
 
-_INTEGER = re.compile(r"-?[0-9]{1,18}")
+MOST_DIGITS = 12
+"""Of an integer: sizes up to a terabyte fit, a card's number, an address or a key does not."""
+
+_INTEGER = re.compile(rf"-?[0-9]{{1,{MOST_DIGITS}}}")
 _IDENTIFIER = re.compile(r"[^\W\d]\w{0,99}")
 _BOOLEANS = {"True": True, "False": False}
 
@@ -54,8 +59,13 @@ def kept_value(shown: str, *, by_name: bool) -> LocalValue:
     if _INTEGER.fullmatch(shown):
         return int(shown)
     if by_name and len(shown) >= 2 and shown[0] == shown[-1] and shown[0] in "\"'":
-        return printable(shown[1:-1], limit=KEPT_TEXT_CHARACTERS)
+        return kept_text(shown[1:-1])
     return None
+
+
+def kept_text(text: str) -> str:
+    """The text of a local that the scenario names, without secrets, made visible, cut."""
+    return printable(redact_text(text), limit=KEPT_TEXT_CHARACTERS)
 
 
 def _thread(raw: dict[str, Any], kept_names: frozenset[str]) -> ThreadStack:
@@ -94,6 +104,8 @@ def _locals(variables: Iterable[Any], kept_names: frozenset[str]) -> dict[str, L
             continue
         name, shown = variable.get("name"), variable.get("repr")
         if not isinstance(name, str) or not isinstance(shown, str) or not _IDENTIFIER.fullmatch(name):
+            continue
+        if is_telling(name):
             continue
         if len(kept) >= MOST_LOCALS and name not in kept_names:
             continue

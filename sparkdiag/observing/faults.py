@@ -4,7 +4,7 @@ import re
 from typing import Literal
 
 from sparkdiag.evidence.base import Value
-from sparkdiag.observing.titles import printable
+from sparkdiag.harmless.printable import printable
 
 Cause = Literal[
     "permission",

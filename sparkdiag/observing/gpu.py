@@ -7,7 +7,7 @@ from typing import Any
 import pynvml
 
 from sparkdiag.evidence.timeline import GpuPoint
-from sparkdiag.observing.titles import printable
+from sparkdiag.harmless.printable import printable
 
 MOST_GPUS = 64
 

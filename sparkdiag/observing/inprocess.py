@@ -14,15 +14,17 @@ from typing import Any
 from pydantic import ValidationError
 
 from sparkdiag.evidence.stacks import Frame, LocalValue, StackSample, ThreadStack
+from sparkdiag.harmless.names import is_telling
+from sparkdiag.harmless.printable import printable
 from sparkdiag.observing.dump_json import (
-    KEPT_TEXT_CHARACTERS,
+    MOST_DIGITS,
     MOST_FRAMES,
     MOST_LOCALS,
     MOST_THREADS,
     NAME_CHARACTERS,
     PATH_CHARACTERS,
+    kept_text,
 )
-from sparkdiag.observing.titles import printable
 
 CONTROL_FILE = "sample.on"
 _CPU = re.compile(rb'"cpu_s":([0-9]{1,9}\.[0-9]{1,9})\}\s*$')
@@ -91,10 +93,12 @@ def _frame(raw: Frame, kept_names: frozenset[str]) -> Frame:
 
 def _kept(variables: Iterable[tuple[str, Any]], kept_names: frozenset[str]) -> Iterable[tuple[str, LocalValue]]:
     for name, value in variables:
-        if isinstance(value, int) and abs(value) < 10**18:
-            yield name[:NAME_CHARACTERS], value
+        if not name.isidentifier() or len(name) > NAME_CHARACTERS or is_telling(name):
+            continue
+        if isinstance(value, int) and abs(value) < 10**MOST_DIGITS:
+            yield name, value
         elif isinstance(value, str) and name in kept_names:
-            yield name, printable(value, limit=KEPT_TEXT_CHARACTERS)
+            yield name, kept_text(value)
 
 
 class InProcessReader:

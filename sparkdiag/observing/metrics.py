@@ -14,7 +14,7 @@ from prometheus_client.samples import Sample
 
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.timeline import KvCapacity, MetricPoint
-from sparkdiag.observing.titles import printable
+from sparkdiag.harmless.printable import printable
 
 BODY_LIMIT_BYTES = 8 * 2**20
 REQUEST_TIMEOUT_S = 5.0

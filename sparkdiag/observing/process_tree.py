@@ -12,7 +12,8 @@ from pathlib import PurePosixPath
 import psutil
 
 from sparkdiag.evidence.processes import ProcessInfo
-from sparkdiag.observing.titles import classify, is_sparkdiag, printable, shown_title
+from sparkdiag.harmless.printable import printable
+from sparkdiag.observing.titles import classify, is_sparkdiag, shown_title
 
 MOST_PROCESSES = 1000
 

@@ -8,14 +8,15 @@ The kernel's ``comm`` is cut at 15 characters, so ``VLLM::Worker_TP0`` is not in
 import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Literal
 
 from sparkdiag.evidence.processes import Ranks, Role
+from sparkdiag.harmless.documents import redact_argv
+from sparkdiag.harmless.printable import printable
 
 TITLE_CHARACTERS = 300
 """A title longer than this is cut: it is there to be recognised, not to be run again."""
 _MOST_ARGUMENTS = 2000
-REMOVED = "[removed]"
+_MOST_CHARACTERS = 16 * 1024
 
 _TITLE = re.compile(
     r"[^\x00/]{0,64}?::"
@@ -40,20 +41,6 @@ _API_SERVER_MODULES = frozenset(
 )
 _PYTHON = re.compile(r"python[0-9.]*")
 _PYTHON_OPTIONS_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
-
-_SENSITIVE = (
-    r"(?:token|secret|password|passwd|passphrase|api[-_]?keys?|access[-_]?keys?(?:[-_]id)?|private[-_]?key"
-    r"|credentials?|authori[sz]ation|auth|bearer|cookie)"
-)
-_SECRET_OPTION = re.compile(rf"--?(?:[A-Za-z0-9]+[-_.])*{_SENSITIVE}", re.IGNORECASE)
-_SECRET_ASSIGNMENT = re.compile(
-    rf"(?P<name>(?:[A-Za-z0-9]+[-_.])*{_SENSITIVE}[\"']?\s*[=:]\s*)(?P<value>[\"']?[^\s\"',}}&]+[\"']?)",
-    re.IGNORECASE,
-)
-_SECRET_SCHEME = re.compile(r"\b(?P<scheme>bearer|basic)\s+[A-Za-z0-9._~+/=-]{4,}", re.IGNORECASE)
-_SECRET_SHAPE = re.compile(r"\b(?:hf_[A-Za-z0-9]{8,}|sk-[A-Za-z0-9_-]{8,}|gh[oprsu]_[A-Za-z0-9]{16,})")
-_USER_INFO = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/\s@]+@", re.IGNORECASE)
-_UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa1-\u02ff\u0370-\u1fff\u3040-\ud7ff]")
 
 
 def classify(cmdline: Sequence[str]) -> tuple[Role, Ranks]:
@@ -134,41 +121,9 @@ def _role_of_command(arguments: Sequence[str]) -> Role:
     return "other"
 
 
-def printable(text: str, *, limit: int) -> str:
-    """``text`` without control, bidirectional and other invisible characters, cut at ``limit`` characters."""
-    cleaned = _UNPRINTABLE.sub("\ufffd", text[: limit + 1])
-    return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
-
-
 def shown_title(cmdline: Sequence[str]) -> str:
-    """The command line for people: secrets removed, unprintable characters replaced, cut."""
-    shown: list[str] = []
-    characters = 0
-    hiding: Literal["no", "next", "more"] = "no"
+    """The command line for people: secrets removed, unseen characters made visible, cut."""
     arguments = [argument for argument in cmdline[:_MOST_ARGUMENTS] if argument]
     if len(arguments) == 1:
-        arguments = arguments[0].split()
-    for argument in arguments:
-        if characters > TITLE_CHARACTERS:
-            break
-        if hiding == "next" or (hiding == "more" and not argument.startswith("-")):
-            # --api-key takes several values, so hiding goes on up to the next option.
-            hiding, part = "more", REMOVED
-        else:
-            hiding, part = ("next" if _announces_secret(argument) else "no"), _without_secrets(argument)
-        shown.append(part)
-        characters += len(part) + 1
-    text = _SECRET_SCHEME.sub(lambda match: f"{match['scheme']} {REMOVED}", " ".join(shown))
-    return printable(text, limit=TITLE_CHARACTERS)
-
-
-def _announces_secret(argument: str) -> bool:
-    return _SECRET_OPTION.fullmatch(argument) is not None or argument.lower().rstrip(":") == "authorization"
-
-
-def _without_secrets(argument: str) -> str:
-    text = argument[: 4 * TITLE_CHARACTERS]
-    text = _SECRET_SCHEME.sub(lambda match: f"{match['scheme']} {REMOVED}", text)
-    text = _SECRET_ASSIGNMENT.sub(lambda match: match["name"] + REMOVED, text)
-    text = _SECRET_SHAPE.sub(REMOVED, text)
-    return _USER_INFO.sub(lambda match: match["scheme"] + REMOVED + "@", text)
+        arguments = arguments[0][:_MOST_CHARACTERS].split()
+    return printable(" ".join(redact_argv(arguments)), limit=TITLE_CHARACTERS)

@@ -15,9 +15,10 @@ from typing import Any, Self
 from sparkdiag.errors import ExitCode, RunFolderError
 from sparkdiag.evidence.base import SCHEMA, Value
 from sparkdiag.evidence.run import RunRecord
+from sparkdiag.harmless.documents import redact_document
+from sparkdiag.harmless.secrets import redact_text
 from sparkdiag.recording.events import STREAMS, Stream, routed
 from sparkdiag.recording.in_use import hold
-from sparkdiag.recording.redact import redact_document, redact_text
 
 RECORD = "run.json"
 SERVER_LOG = "server.log"
@@ -108,7 +109,7 @@ class RunFolder:
 
     @property
     def server_log(self) -> Path:
-        """Where the server's output goes, each line through ``redact.redact_line`` first."""
+        """Where the server's output goes, each line through ``harmless.secrets.LineRedactor`` first."""
         return self.path / SERVER_LOG
 
     @property

@@ -8,6 +8,7 @@ from pathlib import Path
 from sparkdiag.errors import RunFolderError
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import EvidenceItem
+from sparkdiag.harmless.printable import printable
 from sparkdiag.reporting.details import Section, sections
 from sparkdiag.reporting.phrases import (
     CONTAINMENT,
@@ -19,7 +20,7 @@ from sparkdiag.reporting.phrases import (
     verdict_sentence,
     why_record_is_lost,
 )
-from sparkdiag.reporting.safe_text import code, fence, plain, prose
+from sparkdiag.reporting.safe_text import code, fence, prose
 
 REPORT = "report.md"
 MOST_BYTES = 65_536
@@ -187,7 +188,7 @@ def _answer(stored: StoredRun) -> str:
 def _evidence(word: str, items: tuple[EvidenceItem, ...]) -> str:
     if not items:
         return f"**{word}**: nothing."
-    lines = [f"- *{plain(item.source)}*: {prose(item.text, at_most=_ITEM_CHARS)}" for item in items[:_MOST_ITEMS]]
+    lines = [f"- *{printable(item.source)}*: {prose(item.text, at_most=_ITEM_CHARS)}" for item in items[:_MOST_ITEMS]]
     if len(items) > _MOST_ITEMS:
         lines.append(f"- … and {len(items) - _MOST_ITEMS} more in the run folder")
     return f"**{word}**\n\n" + "\n".join(lines)

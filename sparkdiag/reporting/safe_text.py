@@ -1,20 +1,12 @@
-"""Text from frames, paths, titles and logs, made unable to break out of a terminal, a code fence or a page. Pure.
+"""Text from frames, paths, titles and logs, made unable to break out of a code fence or a page. Pure.
 
 The rule for Markdown: a word that is not plainly prose goes into a code span. There GitHub links no ``@name``, no
 ``#123``, no hash and no URL, and no HTML counts (https://github.github.com/gfm/#code-spans).
 """
 
 import re
-import unicodedata
 
-_ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
-    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC, DCS and other strings
-    r"|\x1b[ -/]*[0-~]"
-    r"|\x9b[0-?]*[ -/]*[@-~]"
-)
-_UNPRINTED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
-_BREAKS = frozenset({"Zl", "Zp"})
+from sparkdiag.harmless.printable import printable
 
 _PROSE_WORD = re.compile(r"[(']*[^\W_]+(?:['’%+/-][^\W_]+|[.,]\d+)*(?:\((?:s|es)\))?%?[)']*[.,;:!?]*")
 _PROSE_MARKS = frozenset("–—-×≈→=/+…±·%")
@@ -24,31 +16,6 @@ _CORE = re.compile(r"^([(']*)(.*?)([)'.,;:!?]*)$", re.DOTALL)
 _HOME = re.compile(r"/(?:home|Users)/[^/\s\"'`]+")
 
 
-def plain(text: str, *, newlines: bool = False, at_most: int | None = None) -> str:
-    """``text`` without escape sequences, control, bidirectional and other unseen characters; cut to ``at_most``.
-
-    Line ends become spaces unless ``newlines``; tabs become spaces.
-    """
-    if at_most is not None and len(text) > 4 * at_most:
-        text = text[: 4 * at_most]
-    text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
-    kept = []
-    for char in text:
-        category = unicodedata.category(char)
-        if char == "\n" or category in _BREAKS or char in "\r\x85\x0b\x0c":
-            kept.append("\n" if newlines else " ")
-        elif char == "\t":
-            kept.append("    ")
-        elif category == "Zs":
-            kept.append(" ")
-        elif category not in _UNPRINTED:
-            kept.append(char)
-    cleaned = "".join(kept)
-    if at_most is not None and len(cleaned) > at_most:
-        cleaned = cleaned[: max(at_most - 1, 0)] + "…"
-    return cleaned
-
-
 def without_home(text: str) -> str:
     """``text`` with home folders written ``~``: a public report names no user."""
     return _HOME.sub("~", text)
@@ -56,7 +23,7 @@ def without_home(text: str) -> str:
 
 def code(text: str, *, at_most: int = 200) -> str:
     """``text`` as one Markdown code span, safe in a table too (a pipe becomes a look-alike)."""
-    cleaned = " ".join(without_home(plain(text, at_most=at_most)).split()).replace("|", "│")
+    cleaned = " ".join(without_home(printable(text, limit=at_most)).split()).replace("|", "│")
     if not cleaned:
         return "(empty)"
     longest = max((len(run) for run in re.findall(r"`+", cleaned)), default=0)
@@ -70,7 +37,7 @@ def prose(text: str, *, at_most: int = 400) -> str:
 
     Never put at the start of a line: a lone ``-`` or ``1.`` would be a list there.
     """
-    words = without_home(plain(text, at_most=at_most)).split()
+    words = without_home(printable(text, limit=at_most)).split()
     return " ".join(_word(word) for word in words)
 
 
@@ -87,7 +54,7 @@ def _word(word: str) -> str:
 
 def fence(body: str, *, info: str = "text", at_most: int | None = None) -> str:
     """``body`` in a fence longer than any run of backticks inside. ``info`` is one of ours, never from outside."""
-    cleaned = without_home(plain(body, newlines=True, at_most=at_most)).rstrip("\n")
+    cleaned = without_home(printable(body, newlines=True, limit=at_most)).rstrip("\n")
     longest = max((len(run) for run in re.findall(r"`+", cleaned)), default=0)
     ticks = "`" * max(3, longest + 1)
     return f"{ticks}{info}\n{cleaned}\n{ticks}"

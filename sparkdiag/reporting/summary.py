@@ -7,6 +7,7 @@ from shlex import join, quote
 
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import EvidenceItem
+from sparkdiag.harmless.printable import printable
 from sparkdiag.reporting.phrases import (
     CONTAINMENT,
     headline,
@@ -15,7 +16,6 @@ from sparkdiag.reporting.phrases import (
     verdict_sentence,
     why_record_is_lost,
 )
-from sparkdiag.reporting.safe_text import plain
 
 _MOST_EVIDENCE = 4
 _WIDEST = 110
@@ -37,7 +37,7 @@ def summary(stored: StoredRun, *, report: Path | None = None) -> str:
     lines += [f"missing:  {problem}" for problem in stored.problems[:_MOST_EVIDENCE]]
     lines.append(f"report:   {report or stored.run_dir}")
     lines.append(f"next:     {_next(stored)}")
-    return "\n".join(plain(line, at_most=600) for line in lines)
+    return "\n".join(printable(line, limit=600) for line in lines)
 
 
 def wrapped(text: str, *, columns: int) -> str:

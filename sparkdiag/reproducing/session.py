@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,10 +15,11 @@ from sparkdiag.environment.spec import parse_spec
 from sparkdiag.errors import SparkdiagError
 from sparkdiag.evidence.run import Host, RunRecord
 from sparkdiag.evidence.verdict import Baseline
+from sparkdiag.harmless.documents import redact_argv, redact_env
+from sparkdiag.harmless.secrets import LineRedactor, redact_text
 from sparkdiag.observing.gpu import gpu_names
 from sparkdiag.observing.permission import require_pyspy
 from sparkdiag.recording.folder import RunFolder
-from sparkdiag.recording.redact import redact_argv, redact_env, redact_line, redact_text
 from sparkdiag.reporting.estimate import estimate
 from sparkdiag.reproducing.baseline import baseline_of, find_baseline
 from sparkdiag.reproducing.host import describe_host
@@ -247,7 +248,7 @@ def _launch(
         command,
         log_path=run.folder.server_log,
         private_dir=private_dir,
-        redact=redact_line,
+        redact=LineRedactor(),
         clock=run.clock,
     )
 
@@ -264,13 +265,11 @@ def _lab_estimate(scenario: Scenario) -> str:
 
 def _stop(run: RunInProgress, server: LaunchedServer) -> None:
     """End the whole tree and say what that took; a process that could not be ended is an error, not a detail."""
-    run.phase("stopping")
     try:
+        run.phase("stopping")
         report = server.stop(STOP_GRACE_S)
     except (KeyboardInterrupt, Terminated):
-        # "everything started is stopped" is what the user is told last, so it has to be waited for once more.
-        run.note("serving", f"still stopping: what has not gone after {STOP_GRACE_S:.0f} s is killed")
-        server.stop(STOP_GRACE_S)
+        _kill(run, server)
         raise
     run.time(shutdown_s=report.took_s)
     if report.left:
@@ -279,3 +278,18 @@ def _stop(run: RunInProgress, server: LaunchedServer) -> None:
         run.note("serving", f"{len(report.killed)} processes outlived SIGTERM and were killed")
     if report.removed:
         run.note("serving", f"removed what the server left behind: {len(report.removed)} files")
+    if report.log_problem:
+        run.note("serving", report.log_problem)
+
+
+def _kill(run: RunInProgress, server: LaunchedServer) -> None:
+    """Asked again while stopping: no more grace. "Everything started is stopped" is what the user is told last, so not
+    even a third signal leads out of here before that is so; a stop is bounded in time."""
+    told = False
+    while True:
+        with suppress(KeyboardInterrupt, Terminated):
+            if not told:
+                told = True
+                run.note("serving", "asked again: what has not ended yet is killed")
+            server.stop(0)
+            return

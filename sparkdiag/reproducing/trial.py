@@ -11,8 +11,8 @@ from sparkdiag.environment.proof import prove_dcp, prove_revision
 from sparkdiag.evidence.client import AnswerScored
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.verdict import Baseline, Verdict
+from sparkdiag.harmless.secrets import redact_text
 from sparkdiag.observing.observer import Observer
-from sparkdiag.recording.redact import redact_text
 from sparkdiag.reproducing.driver import Driver
 from sparkdiag.reproducing.request import ReproRequest
 from sparkdiag.reproducing.running import RunInProgress

@@ -8,11 +8,12 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from sparkdiag.evidence.base import SCHEMA
+from sparkdiag.harmless.printable import escaped, hidden_characters
 from sparkdiag.scenario.allowed import described_at, element_model, fields_by_key
 from sparkdiag.scenario.consistency import contradictions
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.scenario.problem import Problem
-from sparkdiag.scenario.shown import escaped, hidden_characters, shown
+from sparkdiag.scenario.shown import shown
 
 MAX_DEPTH = 16
 """Tables and arrays inside each other; a real scenario has four."""

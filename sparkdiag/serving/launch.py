@@ -50,6 +50,8 @@ class StopReport(Value):
     """Shared memory that a process outside the tree uses too."""
     log_dropped_bytes: int = 0
     """Output of the server that is not in the log, because sparkdiag did not read for long (it was stopped)."""
+    log_problem: str | None = None
+    """Why the log is not whole, where the disk refused some of it."""
 
 
 def launch(
@@ -191,7 +193,8 @@ class LaunchedServer:
                 self._kill_guardians()
         self._close()
         report = self._report or StopReport(took_s=0, left=tuple(sorted(self.tree_pids)))
-        self._report = report.model_copy(update={"took_s": round(time.monotonic() - began_s, 3)})
+        took_s = round(time.monotonic() - began_s, 3)
+        self._report = report.model_copy(update={"took_s": took_s, "log_problem": self._output.problem})
         return self._report
 
     def __enter__(self) -> Self:
@@ -305,6 +308,8 @@ class _Output:
         self.path = path
         self.redact = redact
         self.lines: deque[str] = deque(maxlen=200)
+        self.problem: str | None = None
+        """The first thing that could not be written."""
         self._idle = threading.Event()
 
     def follow(self, fd: int) -> None:
@@ -320,21 +325,24 @@ class _Output:
         self._thread.join(5)
 
     def _read(self, fd: int) -> None:
-        splitter = LineSplitter()
+        splitter = LineSplitter(self.redact)
+        data = b"-"
         try:
-            with self.path.open("a", encoding="utf-8") as file:
-                data = b"-"
-                while data:
-                    if not select.select([fd], [], [], 0.1)[0]:
-                        self._idle.set()
-                        continue
-                    data = os.read(fd, 1 << 16)
-                    for line in map(self.redact, splitter.feed(data)):
-                        self.lines.append(line)
-                        file.write(line + "\n")
-                    file.flush()
-        except OSError as error:
-            self.lines.append(f"sparkdiag: the server's log can no longer be written: {error}")
+            while data:
+                if not select.select([fd], [], [], 0.1)[0]:
+                    self._idle.set()
+                    continue
+                data = os.read(fd, 1 << 16)
+                self._keep(splitter.feed(data))
         finally:
             self._idle.set()
             os.close(fd)
+
+    def _keep(self, lines: list[str]) -> None:
+        """What the disk refuses is lost. The server is read on all the same: its next line would break it."""
+        self.lines.extend(lines)
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.writelines(line + "\n" for line in lines)
+        except OSError as error:
+            self.problem = self.problem or f"{self.path.name} is not whole: {error.strerror or error}"

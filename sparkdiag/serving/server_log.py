@@ -1,13 +1,13 @@
 """What a server's log lines say: how far loading is, and why it failed. Pure, but for the reader at the end."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
+
+from sparkdiag.harmless.printable import printable, without_sequences
 
 LONGEST_LINE = 4000
 LONGEST_PENDING = 1 << 16
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class Cause(NamedTuple):
@@ -17,9 +17,12 @@ class Cause(NamedTuple):
     remedy: str
 
 
-def clean_line(text: str) -> str:
-    """A log line that can neither move a cursor nor change a colour, cut to a bounded length."""
-    return _CONTROLS.sub("", _ESCAPES.sub("", text))[:LONGEST_LINE].rstrip()
+def clean_line(text: str, *, redact: Callable[[str], str] = str) -> str:
+    """A log line without colours and secrets, nothing hidden in it, cut to a bounded length.
+
+    Cut last: half a secret is not known for one.
+    """
+    return printable(redact(without_sequences(text)))[:LONGEST_LINE].rstrip()
 
 
 _PHASES = (
@@ -103,17 +106,29 @@ def cause_of(lines: Iterable[str]) -> Cause | None:
 
 
 class LineSplitter:
-    """Bytes in, whole clean lines out. A progress bar's carriage return ends a line as well."""
+    """Bytes in, whole clean lines out. A progress bar's carriage return ends a line as well.
 
-    def __init__(self) -> None:
+    Of a line longer than ``LONGEST_PENDING`` the beginning is given and the rest is dropped: were it given in pieces, a
+    secret could lie across two of them.
+    """
+
+    def __init__(self, redact: Callable[[str], str] = str) -> None:
+        self._redact = redact
         self._pending = b""
+        self._dropping = False
 
     def feed(self, data: bytes) -> list[str]:
         """``data`` empty means the end: what is pending comes out."""
-        self._pending += data
-        if data and len(self._pending) < LONGEST_PENDING:
-            *whole, self._pending = re.split(rb"[\r\n]+", self._pending)
-        else:
-            whole, self._pending = re.split(rb"[\r\n]+", self._pending), b""
-        lines = (clean_line(line.decode("utf-8", "replace")) for line in whole)
+        *whole, self._pending = re.split(rb"[\r\n]+", self._pending + data)
+        if not data:
+            whole.append(self._pending)
+            self._pending = b""
+        if self._dropping and whole:
+            whole, self._dropping = whole[1:], False
+        if self._dropping:
+            self._pending = b""
+        elif len(self._pending) >= LONGEST_PENDING:
+            whole.append(self._pending)
+            self._pending, self._dropping = b"", True
+        lines = (clean_line(line.decode("utf-8", "replace"), redact=self._redact) for line in whole)
         return [line for line in lines if line]

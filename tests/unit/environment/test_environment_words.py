@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.environment.child import redact, tail
+from sparkdiag.environment.child import last_lines
 from sparkdiag.environment.expected import from_disk, from_record, module_paths, parse_record
 from sparkdiag.environment.interrogate import Findings, interpreter_of, parse_answer, shebang_interpreter
 from sparkdiag.errors import EnvironmentFault
@@ -19,19 +19,21 @@ WORDS = st.from_regex(r"[A-Za-z0-9._~:!$-]{1,12}", fullmatch=True)
 @given(user=WORDS, secret=WORDS)
 def test_credentials_never_survive(user: str, secret: str) -> None:
     text = f"error: fetching https://{user}:{secret}@host.test/simple/x?token={secret} failed"
-    assert redact(text) == "error: fetching https://***@host.test/simple/x?*** failed"
+    assert last_lines(text.encode()) == ("error: fetching https://[redacted]@host.test/simple/x?[redacted] failed",)
 
 
 def test_plain_text_is_left_alone() -> None:
-    assert redact("me@host has a?b at /path") == "me@host has a?b at /path"
+    assert last_lines(b"me@host has a?b at /path") == ("me@host has a?b at /path",)
 
 
-def test_tail_is_bounded_and_of_this_command_only(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_bytes(b"old line\n" + b"".join(b"line %d\n" % i for i in range(40)) + b"x" * 2000)
-    lines = tail(log, start=9)
+def test_the_last_lines_are_bounded() -> None:
+    lines = last_lines(b"torn\n" + b"".join(b"line %d\n" % i for i in range(40)) + b"x" * 2000, torn=True)
     assert len(lines) == 15 and lines[0] == "line 26" and len(lines[-1]) == 500
-    assert tail(log, start=log.stat().st_size) == ()
+    assert last_lines(b"") == last_lines(b"half a line", torn=True) == ()
+
+
+def test_a_password_on_two_lines_is_not_among_them() -> None:
+    assert last_lines(b"index password:\n  hunter2\nerror") == ("index password:", "  [redacted]", "error")
 
 
 def test_the_answer_is_found_among_noise() -> None:

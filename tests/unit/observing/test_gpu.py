@@ -46,7 +46,7 @@ def test_each_gpu_is_read_and_what_it_does_not_tell_is_none() -> None:
 
 @pytest.mark.usefixtures("two_gpus")
 def test_names_are_clean() -> None:
-    assert gpu_names() == ("NVIDIA GB10", "GB10\ufffd")
+    assert gpu_names() == ("NVIDIA GB10", "GB10\\x1b")
 
 
 @pytest.mark.parametrize("where", ["nvmlInit", "nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex"])

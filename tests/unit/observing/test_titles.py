@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkdiag.evidence.processes import Ranks
-from sparkdiag.observing.titles import REMOVED, TITLE_CHARACTERS, classify, is_sampled, is_sparkdiag, shown_title
+from sparkdiag.harmless.secrets import REDACTED
+from sparkdiag.observing.titles import TITLE_CHARACTERS, classify, is_sampled, is_sparkdiag, shown_title
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_sparkdiags_own_processes_are_known() -> None:
 def test_secrets_are_not_shown(cmdline: list[str]) -> None:
     shown = shown_title(cmdline)
     assert "3cr3tvalue" not in shown
-    assert REMOVED in shown
+    assert REDACTED in shown
     assert shown.endswith("--port 1")
 
 

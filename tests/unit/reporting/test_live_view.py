@@ -121,7 +121,7 @@ def test_the_clock_of_a_phase_runs_on_while_its_detail_changes() -> None:
 def test_markup_in_notes_is_shown_as_it_is() -> None:
     view, out, _ = screen()
     view.note("a [bold]b[/bold] [/nothing] \x1b[31mc :smile:")
-    assert out.getvalue() == "a [bold]b[/bold] [/nothing] c :smile:\n"
+    assert out.getvalue() == "a [bold]b[/bold] [/nothing] \\x1b[31mc :smile:\n"
 
 
 def test_a_live_terminal_keeps_notes_and_takes_the_view_away() -> None:

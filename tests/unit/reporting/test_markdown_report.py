@@ -10,8 +10,8 @@ from sparkdiag.evidence.stacks import Frame, SamplingStats, StackSample, ThreadS
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.timeline import NoteEvent
 from sparkdiag.evidence.verdict import EvidenceItem
+from sparkdiag.harmless.printable import printable
 from sparkdiag.reporting.markdown import MOST_BYTES, render_markdown
-from sparkdiag.reporting.safe_text import plain
 from tests.unit.reporting.sample_runs import CRAWLING, EVERY, SENT, SHA, SUSPECT
 
 PAGE = MarkdownIt("gfm-like")
@@ -92,7 +92,7 @@ def poisoned(text: str) -> StoredRun:
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60)
 @given(
     st.one_of(
-        st.text(max_size=80).filter(lambda text: plain(text).strip()),
+        st.text(max_size=80).filter(lambda text: printable(text).strip()),
         st.lists(st.sampled_from(HOSTILE), min_size=1, max_size=4).map(" ".join),
     )
 )

@@ -1,12 +1,12 @@
 import re
-import unicodedata
 
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from sparkdiag.reporting.safe_text import code, fence, plain, prose, without_home
+from sparkdiag.harmless.printable import printable
+from sparkdiag.reporting.safe_text import code, fence, prose, without_home
 
 PAGE = MarkdownIt("gfm-like")
 
@@ -36,25 +36,7 @@ def leaves(tokens: list[Token]) -> list[Token]:
 
 def seen(text: str) -> str:
     """What is left of ``text`` on one line, as the functions promise to show it."""
-    return " ".join(plain(text).split())
-
-
-@given(NASTY)
-def test_plain_leaves_nothing_that_steers(text: str) -> None:
-    for char in plain(text):
-        assert unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-    assert plain(plain(text)) == plain(text)
-
-
-def test_plain_takes_whole_escape_sequences() -> None:
-    assert plain("a\x1b[31mred\x1b[0m b\x1b]8;;http://x\x07link\x1b]8;;\x1b\\ \u202eevil") == "ared blink evil"
-    assert plain("one\ntwo\tthree") == "one two    three"
-    assert plain("one\r\ntwo", newlines=True) == "one\ntwo"
-
-
-@given(NASTY, st.integers(min_value=1, max_value=30))
-def test_plain_cuts(text: str, at_most: int) -> None:
-    assert len(plain(text, at_most=at_most)) <= at_most
+    return " ".join(printable(text).split())
 
 
 @given(NASTY)

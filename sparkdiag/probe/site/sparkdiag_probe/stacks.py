@@ -22,6 +22,8 @@ MOST_FRAMES = 100
 MOST_FRAMES_OF_OTHERS = 20
 """Threads other than the main one: enough to see what they wait for."""
 LONGEST_TEXT = 200
+LARGEST_INTEGER = 10**12
+"""Below: sizes, not keys, addresses or a card's number."""
 CO_OPTIMIZED = 1
 
 
@@ -116,10 +118,12 @@ class Sampler:
         for name in list(values):
             with contextlib.suppress(KeyError):
                 value = values[name]
-                if isinstance(value, int):
-                    kept[name] = value if -(1 << 63) <= value < 1 << 63 else None
-                elif name in self.kept_locals and (value is None or isinstance(value, (str, float))):
-                    kept[name] = value[:LONGEST_TEXT] if isinstance(value, str) else value
+                # The exact types: a subclass would run code of the server's when compared or cut.
+                if type(value) in (int, bool):
+                    if -LARGEST_INTEGER < value < LARGEST_INTEGER:
+                        kept[name] = value
+                elif name in self.kept_locals and type(value) is str:
+                    kept[name] = value[:LONGEST_TEXT]
                 del value
         if sys.version_info < (3, 13) and isinstance(values, dict):
             values.clear()

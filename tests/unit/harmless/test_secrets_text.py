@@ -4,15 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.recording.redact import (
-    NOT_RECORDED,
-    REDACTED,
-    redact_argv,
-    redact_document,
-    redact_env,
-    redact_line,
-    redact_text,
-)
+from sparkdiag.harmless.documents import NOT_RECORDED, redact_argv, redact_document, redact_env
+from sparkdiag.harmless.secrets import REDACTED, LineRedactor, redact_text
 
 PLANTED = "Zq7Xw9Planted0Secret4Value"
 
@@ -71,7 +64,7 @@ def test_known_shapes_go_wherever_they_stand(secret: str, around: str) -> None:
 @pytest.mark.parametrize("text", NAMED)
 def test_what_follows_a_known_name_goes(text: str) -> None:
     assert PLANTED not in redact_text(text)
-    assert PLANTED not in redact_line(f"(APIServer pid=3) INFO 05-26 08:15:02 [x.py:1] {text}\n")
+    assert PLANTED not in LineRedactor()(f"(APIServer pid=3) INFO 05-26 08:15:02 [x.py:1] {text}\n")
 
 
 @pytest.mark.parametrize(

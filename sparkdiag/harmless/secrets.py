@@ -1,0 +1,351 @@
+"""Secrets in text: what every line passes through on its way to a disk or a screen. Pure.
+
+Two ideas: *shapes* (a token is known by its look, wherever it stands) and *names* (whatever follows ``--api-key``,
+``Authorization:`` or ``HF_TOKEN=`` goes). When in doubt text is removed: a report misses a word, a key stays private.
+
+What cannot be known: a secret without a telling look and without a telling name beside it (a password in a sentence, a
+prompt, a key cut in two by a line end). Such things are kept out by not recording the field they come in.
+
+Every step is linear in the length of a line: a name, a number of characters to look back, a value that is stepped over.
+"""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+from sparkdiag.harmless.names import is_basic, is_secret_option, kind_of, looks_random
+from sparkdiag.harmless.printable import hidden_characters, without_hidden, without_sequences
+
+REDACTED = "[redacted]"
+
+_MOST_PASSES = 8
+"""Removing one secret can lay bare the next; after this many passes it is as good as it gets."""
+_MOST_KEY_LINES = 200
+"""Lines that a private key's block may have (8192 bits take about 100); without an end it ends here."""
+_MOST_VALUE_LINES = 20
+_SHORT = 300
+
+_EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4}))"
+"""Where a token may begin: not inside a word, but right behind an escaped character."""
+_TELLTALES = (
+    "key", "token", "secret", "pass", "pwd", "pat", "cred", "auth", "cookie", "bearer", "basic", "sig", "otp", "jwt",
+    "login", "policy", "expires", "code", "amz", "goog", "@", "%40", "begin", "-u", "--user", "hf_", "ghp_", "gho_",
+    "ghu_", "ghs_", "ghr_", "glpat", "gldt", "glrt", "glcbt", "glptt", "glft", "glsoat", "sk-", "sk_", "rk_",
+    "api_org_", "nvapi", "xox", "xapp", "akia", "asia", "aiza", "ya29", "eyj", "pypi-", "npm_", "gsk_", "hvs.",
+    "dop_", "sg.", "r8_",
+)  # fmt: skip
+"""A line without any of these (in lower case) is left as it is: nearly all of them. Far cheaper than the patterns."""
+_SHAPES = re.compile(
+    r"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{16,}|nvapi-[A-Za-z0-9_-]{16,}|" + _EDGE + r"(?:"
+    r"hf_(?:[A-Za-z0-9]{16,}|(?=[A-Za-z]*[0-9])[A-Za-z0-9]{8,})|api_org_[A-Za-z0-9]{16,}"
+    r"|gh[pousr]_[A-Za-z0-9]{16,}"
+    r"|gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[A-Za-z0-9_-]{16,}"
+    r"|sk-(?:[A-Za-z0-9_-]{16,}|(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{8,})|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"
+    r"|nvapi-[A-Za-z0-9_-]{16,}"
+    r"|xox[abeprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{16,}"
+    r"|(?:AKIA|ASIA)[0-9A-Z]{16}"
+    r"|AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}"
+    r"|pypi-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{16,}|gsk_[A-Za-z0-9]{16,}|hvs\.[A-Za-z0-9_-]{16,}"
+    r"|dop_v1_[a-f0-9]{16,}|SG\.[A-Za-z0-9_-]{16,}|r8_[A-Za-z0-9]{16,}"
+    r"))[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*"
+)
+"""With whatever hangs on to the token: a second one glued to it goes too."""
+_DOTTED = re.compile(r"(?<![A-Za-z0-9_.-])[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)+")
+_JWT = re.compile(_EDGE + r"eyJ[A-Za-z0-9_-]{6,}\.")
+_AWS_KEY = re.compile(r"(?<![A-Za-z0-9/+])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])")
+_AWS_ID = re.compile(_EDGE + r"(?:AKIA|ASIA)[0-9A-Z]{16}")
+
+_KEY_BEGINS = re.compile(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}?PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_KEY_ENDS = re.compile(r"-{4,5} ?END [A-Z0-9 ]{0,40}?PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_KEY_LINE = re.compile(r"\s*[A-Za-z0-9+/=]+\s*")
+_KEY_RUN = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
+
+_USERINFO = re.compile(
+    r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]{0,20}://)(?!USER:PASSWORD@)(?:\[redacted\]|[^\s/?#\"'<>\[\]])+@"
+)
+_USERINFO_ENCODED = re.compile(r"(?P<scheme>%3A%2F%2F)(?:[^%\s&\"'<>]|%(?!40|2F))+%40", re.IGNORECASE)
+_USERINFO_BARE = re.compile(r"(?<![\w.+/:@-])[\w.+-]{1,64}:[^\s:@/\"'<>\[\](){},;=]{3,256}@(?=[\w-]+[.:])")
+_QUERY = re.compile(
+    r"(?P<name>(?:[?&;#]|%26|%3F)(?:amp;)?(?:x-(?:amz|goog|ms|oss)-[a-z0-9-]+|awsaccesskeyid|googleaccessid"
+    r"|ossaccesskeyid|signature|sig|policy|key-pair-id|(?:[a-z]+[_-])?token|(?:api[_-]?)?key|secret|password|credential"
+    r"|expires|code)(?:=|%3D))[^&\s\"'<>]+",
+    re.IGNORECASE,
+)
+_URL_QUERY = re.compile(r"(?P<url>\bhttps?://[^\s?#]+)\?[^\s]+", re.IGNORECASE)
+_HEADER = re.compile(
+    r"(?P<quote>[\"']?)\b(?:(?:proxy-)?authori[sz]ation|(?:set-)?cookie)[\"']?\s*+(?:[:=]|,(?=\s*+b?[\"']))\s*+",
+    re.IGNORECASE,
+)
+_SCHEME = re.compile(r"\b(?P<word>bearer)\s+(?!\[redacted\])[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
+_BASIC = re.compile(r"\b(?P<word>basic)\s+(?P<value>[A-Za-z0-9+/_-]{4,}={0,2})", re.IGNORECASE)
+_USER_OPTION = re.compile(r"(?<!\S)(?P<flag>-u|--user|--proxy-user)(?P<sep>[ =][\"']?)[^\s:\"']+:[^\s\"']+")
+_NETRC = re.compile(r"\b(?P<login>login\s+\S+\s+password\s+)\S+", re.IGNORECASE)
+_PAIR = re.compile(
+    r"(?P<head>\b(?:name|key)[\"']?\s*[:=]\s*[\"']?(?P<name>[\w.-]{1,100})[\"']?\s*,\s*[\"']?value[\"']?\s*[:=]\s*+)",
+    re.IGNORECASE,
+)
+
+_FLAG = re.compile(r"(?<![\w-])--?(?P<name>[A-Za-z][\w.-]{0,100}+)(?P<sep>=|[\"'],\s*+(?=[bru]?[\"'])|[ \t]++)")
+_FLAG_WORD = re.compile(r"\\*\"[^\"\n]*\"|\\*'[^'\n]*'|(?!--)[^\s\"']+|[\"'](?=[^\s\"',\])}])")
+_FLAG_GAP = re.compile(r"[ \t]+(?![\"']?--)|(?=[\"'][^\s\"',\])}])|(?<=[\"'])(?=[^\s\"',\])}])")
+_FLAG_ITEM = re.compile(r"\s*+,\s*+(?![bru]?[\"']--)[bru]?(?:\"[^\"\n]*\"|'[^'\n]*')")
+
+_NAME = re.compile(
+    r"(?<![\w.-])(?P<name>[\w.-]++)"
+    r"(?:\\*[\"']?\s*+(?:=>|:=|[:=])\s*+|(?P<list>\\*[\"'],\s*+(?=[bru]?[\"']))|%3[DdAa]|(?<=[\w-])>(?=[^\s<]))"
+)
+_HEX_ESCAPE = re.compile(r"(?:u?00)?[0-9A-Fa-f]{2}")
+_BARE = (
+    r"(?:\[redacted\]|[^\s,;&)}\]\"'%<]|[,;&](?!\s|$|[\"']|[\w.%-]{0,40}[=:])|[)}\]](?![\s,;:.)}\]\"']|$)"
+    r"|%(?!(?:26|2C|3B)[\w.-]{1,40}%3D)|<(?!/)|[\"'](?=[\w!#$%*+/.-]))"
+)
+_VALUE = re.compile(
+    r"(?P<open>[bru]{0,2}(?P<quote>\\*(?:\"\"\"|'''|[\"'])))(?P<body>(?:(?!(?P=quote))(?:\\.|[^\n]))*+)(?P<close>(?P=quote))"
+    r"|(?P<cut>[bru]{0,2}\\*[\"'][^\n]*)"
+    r"|(?P<list>(?!\[redacted\])(?:\[[^\]\n]*+\]?|\([^)\n]*+\)?))"
+    r"|(?P<bare>(?:(?:bearer|basic|token|digest|negotiate)\s+(?=[^\s=:]))?" + _BARE + r"+)",
+    re.IGNORECASE,
+)
+_HARMLESS = frozenset({"", "none", "null", "true", "false", "[]", "()", "{}", "[none]", REDACTED})
+_OPEN = re.compile(
+    r"(?P<indent>\s*(?:- )?)(?:.*[^\w.-])?\\*[\"']?(?P<dashes>--?)?(?P<name>[\w.-]++)[\"']?"
+    r"(?P<sep>\s*+(?:=>|:=|[:=])\s*+(?:[|>][+-]?\d?|[\[(\"']|\"\"\"|''')?)?\s*\\?\s*"
+)
+_LOG_LEVEL = re.compile(r"\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
+
+
+def redact_text(text: str) -> str:
+    """``text`` without secrets of known shape or after known names. What is redacted already stays as it is."""
+    return _redact_short(text) if len(text) <= _SHORT else _redact_lines(text)
+
+
+@lru_cache(maxsize=4096)
+def _redact_short(text: str) -> str:
+    """Names of functions and files come again with every sample."""
+    return _redact_lines(text)
+
+
+def _redact_lines(text: str) -> str:
+    if not _may_tell(text) and not hidden_characters(text, allowed="\n\r\t"):
+        return text
+    return "\n".join(map(LineRedactor(), text.split("\n")))
+
+
+def redact_download(text: str) -> str:
+    """Like ``redact_text``, and every URL loses its query: an index or a signed download says nothing there."""
+    return redact_text(_URL_QUERY.sub(lambda match: f"{match['url']}?{REDACTED}", text))
+
+
+class LineRedactor:
+    """Redacts a log line by line, line for line: keeps in mind that a private key or a value goes on.
+
+    Within a private key only what looks like its lines is taken, for at most ``_MOST_KEY_LINES`` lines: what another
+    process says in between stays, and a block that never ends does not swallow the log.
+    """
+
+    def __init__(self) -> None:
+        self._key_lines = 0
+        self._value_lines = 0
+        self._indent = 0
+        self._first = False
+
+    def __call__(self, line: str) -> str:
+        """One line, its line end (if it has one) kept."""
+        body = line.rstrip("\r\n")
+        end = line[len(body) :]
+        if self._value_lines and (taken := self._continued(body)) is not None:
+            return taken + end
+        kept = self._without_key(body)
+        if not _may_tell(body) and body.isprintable():
+            return kept + end
+        self._look_ahead(body)
+        return _redact_line(kept) + end
+
+    def _without_key(self, line: str) -> str:
+        done, rest = "", line
+        while True:
+            if not self._key_lines:
+                begin = _KEY_BEGINS.search(rest)
+                if begin is None:
+                    return done + rest
+                done, rest = done + rest[: begin.start()] + REDACTED, rest[begin.end() :]
+                self._key_lines = _MOST_KEY_LINES
+                in_same_line = True
+            else:
+                in_same_line = False
+            end = _KEY_ENDS.search(rest)
+            inside = rest if end is None else rest[: end.start()]
+            if not in_same_line:
+                done += REDACTED if _KEY_LINE.fullmatch(inside) else _KEY_RUN.sub(REDACTED, inside)
+            if end is None:
+                self._key_lines -= 1
+                return done
+            self._key_lines, rest = 0, rest[end.end() :]
+
+    def _look_ahead(self, line: str) -> None:
+        """Whether the line ends where a secret's value would begin: ``api_keys:`` of YAML, ``--api-key \\``."""
+        match = _OPEN.fullmatch(line[-_SHORT:])
+        if match is None:
+            return
+        by_name = match["sep"] and kind_of(match["name"]) == "telling"
+        by_option = match["dashes"] and not match["sep"] and is_secret_option(match["name"])
+        if by_name or by_option:
+            self._value_lines = _MOST_VALUE_LINES if by_name else 1
+            self._indent = len(line) - len(line.lstrip())
+            self._first = True
+
+    def _continued(self, line: str) -> str | None:
+        """The line as part of the value before it; None where the value is over."""
+        stripped = line.lstrip()
+        indent = len(line) - len(stripped)
+        is_item = stripped.startswith("- ") or stripped[:1] in "\"'" or indent > self._indent
+        if not stripped or not (self._first or is_item) or _LOG_LEVEL.search(line) or _KEY_BEGINS.search(line):
+            self._value_lines = 0
+            return None
+        self._first = False
+        self._value_lines -= 1
+        return line[:indent] + REDACTED
+
+
+def _redact_line(line: str) -> str:
+    """What draws nothing may stand in the middle of a token to hide it: where it does, it goes too."""
+    if not line.isprintable():
+        bare = without_hidden(without_sequences(line))
+        if bare != line and _redact_seen(bare) != bare:
+            line = bare
+    return _redact_seen(line)
+
+
+def _redact_seen(line: str) -> str:
+    for _ in range(_MOST_PASSES):
+        before, line = line, _one_pass(line)
+        if line == before:
+            break
+    return line
+
+
+def _may_tell(text: str) -> bool:
+    lower = text.lower()
+    return any(telltale in lower for telltale in _TELLTALES)
+
+
+def _one_pass(line: str) -> str:
+    lower = line.lower()
+    if "@" in line or "%40" in line:
+        line = _USERINFO.sub(lambda match: f"{match['scheme']}{REDACTED}@", line)
+        line = _USERINFO_ENCODED.sub(lambda match: f"{match['scheme']}{REDACTED}%40", line)
+        line = _USERINFO_BARE.sub(f"{REDACTED}@", line)
+    if _AWS_ID.search(line):
+        line = _AWS_KEY.sub(REDACTED, line)
+    line = _SHAPES.sub(REDACTED, line)
+    if "eyJ" in line:
+        line = _DOTTED.sub(_without_jwt, line)
+    if "=" in line or "%3d" in lower:
+        line = _QUERY.sub(lambda match: match["name"] + REDACTED, line)
+    if "authori" in lower or "cookie" in lower:
+        line = _each(_HEADER, line, _header)
+    if "bearer" in lower or "basic" in lower:
+        line = _SCHEME.sub(lambda match: f"{match['word']} {REDACTED}", line)
+        line = _BASIC.sub(_basic, line)
+    if "-" in line:
+        line = _USER_OPTION.sub(lambda match: f"{match['flag']}{match['sep']}{REDACTED}", line)
+        line = _each(_FLAG, line, _flag)
+    if "login" in lower:
+        line = _NETRC.sub(lambda match: match["login"] + REDACTED, line)
+    if "value" in lower:
+        line = _each(_PAIR, line, _named)
+    return _each(_NAME, line, _named)
+
+
+def _each(pattern: re.Pattern[str], line: str, take: Callable[[str, re.Match[str]], tuple[str, int] | None]) -> str:
+    """``line`` with what follows each match replaced, as ``take`` says: by what, and up to where; None: nothing."""
+    parts: list[str] = []
+    done = 0
+    for match in pattern.finditer(line):
+        if match.start() < done:
+            continue
+        taken = take(line, match)
+        if taken is not None:
+            parts += (line[done : match.end()], taken[0])
+            done = taken[1]
+    return "".join((*parts, line[done:])) if parts else line
+
+
+def _without_jwt(match: re.Match[str]) -> str:
+    """JSON in base64 with a dot behind it, and all that hangs on to it."""
+    found = _JWT.search(match[0])
+    return match[0] if found is None else match[0][: found.start()] + REDACTED
+
+
+def _basic(match: re.Match[str]) -> str:
+    is_secret = is_basic(match["value"].rstrip("=")) or looks_random(match["value"])
+    return f"{match['word']} {REDACTED}" if is_secret else match[0]
+
+
+def _header(line: str, match: re.Match[str]) -> tuple[str, int] | None:
+    """A header's value is the rest of the line, or of the string that it stands in."""
+    start = match.end()
+    value = _VALUE.match(line, start)
+    if value is not None and value["quote"]:
+        return _filled(value), value.end()
+    quote = match["quote"]
+    end = line.find(quote, start) if quote else -1
+    end = len(line) if end < 0 else end
+    return (REDACTED, end) if end > start else None
+
+
+def _flag(line: str, match: re.Match[str]) -> tuple[str, int] | None:
+    """The values of a secret option, up to the next option: vLLM's ``--api-key`` takes several."""
+    name = match["name"]
+    if not is_secret_option(name) or (kind_of(name) == "hinting" and not match[0].startswith("--")):
+        return None
+    start = position = match.end()
+    if match["sep"][0] in "\"'":
+        position = _past(_FLAG_ITEM, line, start - 1, first=_VALUE.match(line, start))
+        return (f"{line[start]}{REDACTED}{line[start]}", position) if line[start] in "\"'" else (REDACTED, position)
+    word = _FLAG_WORD.match(line, position)
+    while word is not None:
+        position = word.end()
+        gap = _FLAG_GAP.match(line, position)
+        word = _FLAG_WORD.match(line, gap.end()) if gap is not None else None
+    if position == start:
+        return None
+    inside = line[start:position]
+    return (f"{inside[0]}{REDACTED}{inside[0]}" if inside[0] in "\"'" else REDACTED), position
+
+
+def _past(pattern: re.Pattern[str], line: str, default: int, *, first: re.Match[str] | None) -> int:
+    position = first.end() if first is not None else default + 1
+    while (match := pattern.match(line, position)) is not None:
+        position = match.end()
+    return position
+
+
+def _named(line: str, match: re.Match[str]) -> tuple[str, int] | None:
+    kind = kind_of(_unescaped(line, match))
+    if kind == "plain":
+        return None
+    value = _VALUE.match(line, match.end())
+    if value is None:
+        return None
+    shown = value[0] if value["quote"] is None else value["body"]
+    if shown.strip("\"'").lower() in _HARMLESS or (kind == "hinting" and not looks_random(shown)):
+        return None
+    return _filled(value), value.end()
+
+
+def _unescaped(line: str, match: re.Match[str]) -> str:
+    """The name without what is left of an escaped character before it (``\\napi_key``, ``%26api_key``)."""
+    name, before = match["name"], line[match.start("name") - 1 : match.start("name")]
+    if before == "\\" and name[0] in "nrtbfux":
+        escape = _HEX_ESCAPE.match(name, 1) if name[0] in "ux" else None
+        return name[escape.end() if escape else 1 :]
+    return name[2:] if before == "%" and len(name) > 2 else name
+
+
+def _filled(value: re.Match[str]) -> str:
+    """The mark with the quotes of what it replaces, so that the text around it still reads."""
+    if value["quote"] is not None:
+        return value["open"] + REDACTED + value["close"]
+    text = value[0]
+    return REDACTED + (text[-1] if value["bare"] and text[-1] in "\"'" and len(text) > 1 else "")
