@@ -9,7 +9,7 @@ from pathlib import Path
 from sparkdiag.environment.build import Built, ensure_built
 from sparkdiag.environment.cache import cache_root, make_root, writing
 from sparkdiag.environment.child import run_step
-from sparkdiag.environment.clone import Clone, open_clone
+from sparkdiag.environment.clone import Clone, need_git, open_clone
 from sparkdiag.environment.expected import from_disk, from_git, from_record, watched_modules
 from sparkdiag.environment.facts import HostFacts, gather_facts
 from sparkdiag.environment.interrogate import API_SERVER, Findings, interpreter_of, interrogate
@@ -49,6 +49,8 @@ def prepare(
     Elsewhere ``revision`` is what the environment must already be. ``history`` is the lab's, for tests.
     Raises ``EnvironmentFault``, ``BusyError`` or ``UsageError``.
     """
+    if scenario.lab and history is None:
+        need_git("for the lab's history")  # before an environment is built for minutes
     modules = watched_modules(scenario)
     asked = None if scenario.lab else revision
     if isinstance(spec, ExistingSpec):
@@ -153,7 +155,7 @@ def _existing(spec: ExistingSpec, *, modules: tuple[str, ...], revision: str | N
     return Environment(
         spec=spec.text,
         kind="existing",
-        key=hashlib.sha256(f"{python}\0{findings.model_dump_json()}\0{sha}".encode()).hexdigest()[:12],
+        key=hashlib.sha256(f"{python}\0{findings.model_dump_json(exclude={"torch_version"})}\0{sha}".encode()).hexdigest()[:12],
         python=python,
         serve_prefix=findings.serve_prefix(python),
         vllm_version=findings.vllm_version,

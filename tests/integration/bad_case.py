@@ -15,6 +15,7 @@ import psutil
 FAKES = Path(__file__).resolve().parents[1] / "fakes"
 REPOSITORY = Path(__file__).resolve().parents[2]
 LIMIT_S = 120.0
+PROGRAM = ("-m", "sparkdiag")
 SERVE = """#!{python}
 import os, runpy, sys
 argv = sys.argv[1:]
@@ -148,10 +149,12 @@ class BadCase:
         named = ("--scenario", str(self.scenario), "--env", f"existing:{venv}", "--out", str(self.runs))
         return ("repro", *named, "--baseline-s", "0.5", *more)
 
-    def start(self, *arguments: str, before: tuple[str, ...] = (), **env: str) -> "subprocess.Popen[str]":
+    def start(
+        self, *arguments: str, before: tuple[str, ...] = (), program: tuple[str, ...] = PROGRAM, **env: str
+    ) -> "subprocess.Popen[str]":
         """``sparkdiag ARGUMENTS``, in a session of its own; ``before``: a command that runs it."""
         return subprocess.Popen(
-            [*before, sys.executable, "-m", "sparkdiag", *arguments],
+            [*before, sys.executable, *program, *arguments],
             cwd=self.folder,
             env=self.env | env,
             stdin=subprocess.DEVNULL,
@@ -177,12 +180,12 @@ class BadCase:
         self.assert_nothing_left()
         return ended
 
-    def run(self, *arguments: str, limit_s: float = LIMIT_S, before: tuple[str, ...] = (), **env: str) -> Ended:
-        return self.finish(self.start(*arguments, before=before, **env), limit_s=limit_s)
+    def run(self, *arguments: str, limit_s: float = LIMIT_S, **start: Any) -> Ended:
+        return self.finish(self.start(*arguments, **start), limit_s=limit_s)
 
-    def refused(self, *arguments: str, code: int, limit_s: float = LIMIT_S, **env: str) -> Ended:
+    def refused(self, *arguments: str, code: int, limit_s: float = LIMIT_S, **start: Any) -> Ended:
         """A command that ends with one error line, a next command, and nothing on stdout."""
-        ended = self.run(*arguments, limit_s=limit_s, **env)
+        ended = self.run(*arguments, limit_s=limit_s, **start)
         assert ended.code == code, ended
         assert ended.err.count("error: ") >= 1 and ended.error and ended.next, ended
         assert ended.out == "", ended

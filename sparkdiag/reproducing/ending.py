@@ -1,0 +1,37 @@
+"""A run that has ended: what its folder tells, and where the disk refused something, what is still in memory."""
+
+from pathlib import Path
+
+from sparkdiag.errors import RunFolderError
+from sparkdiag.evidence.observation import Observation
+from sparkdiag.evidence.run import RunRecord
+from sparkdiag.evidence.stored import StoredRun
+from sparkdiag.recording.folder import RECORD, RunFolder
+from sparkdiag.recording.read import read_run
+from sparkdiag.reporting.markdown import write_report
+
+
+def stored_run(folder: RunFolder, record: RunRecord) -> StoredRun:
+    """The run as ``report`` will find it; with the verdict that was reached also where that could not be written."""
+    lost = tuple(f"not written: {problem}" for problem in folder.problems)
+    try:
+        stored = read_run(folder.path)
+    except RunFolderError as error:  # somebody has removed it
+        stored = StoredRun(
+            run_dir=str(folder.path),
+            record=record,
+            observation=Observation(now_s=record.timings_s.total_s or 0),
+            problems=(error.message,),
+        )
+    if not lost:
+        return stored
+    read = tuple(problem for problem in stored.problems if not problem.startswith(RECORD))
+    return stored.model_copy(update={"record": record, "problems": (*lost, *read)})
+
+
+def keep_report(folder: RunFolder, stored: StoredRun) -> tuple[Path | None, tuple[str, ...]]:
+    """Write ``report.md``: its path, None where it could not be; and everything of the run that was not written."""
+    try:
+        return write_report(stored), folder.problems
+    except RunFolderError as error:
+        return None, (*folder.problems, error.message)
