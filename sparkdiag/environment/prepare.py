@@ -155,7 +155,7 @@ def _existing(spec: ExistingSpec, *, modules: tuple[str, ...], revision: str | N
     return Environment(
         spec=spec.text,
         kind="existing",
-        key=hashlib.sha256(f"{python}\0{findings.model_dump_json(exclude={"torch_version"})}\0{sha}".encode()).hexdigest()[:12],
+        key=_key_of(python, findings=findings, sha=sha),
         python=python,
         serve_prefix=findings.serve_prefix(python),
         vllm_version=findings.vllm_version,
@@ -166,6 +166,12 @@ def _existing(spec: ExistingSpec, *, modules: tuple[str, ...], revision: str | N
         expected_files=_expected_of(package, findings=findings, modules=modules, sha=sha, clone=clone),
         notes=notes,
     )
+
+
+def _key_of(python: str, *, findings: Findings, sha: str | None) -> str:
+    """Of an environment that somebody else made: a hash of what was found."""
+    found = findings.model_dump_json(exclude={"torch_version"})
+    return hashlib.sha256(f"{python}\0{found}\0{sha}".encode()).hexdigest()[:12]
 
 
 def revision_of(package: Path, *, findings: Findings) -> tuple[str | None, Path | None, tuple[str, ...]]:
