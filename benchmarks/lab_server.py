@@ -22,10 +22,10 @@ from sparkdiag.errors import ServerError
 from sparkdiag.evidence.client import ClientEvent, ResponseEnd
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.verdict import Baseline, Verdict
+from sparkdiag.harmless.secrets import LineRedactor
 from sparkdiag.observing.metrics import MetricsReader
 from sparkdiag.observing.observer import Observer
 from sparkdiag.recording.folder import RunFolder
-from sparkdiag.recording.redact import redact_line
 from sparkdiag.reproducing.choice import LAB_ENVIRONMENT, LAB_SCENARIO
 from sparkdiag.reproducing.driver import Driver
 from sparkdiag.reproducing.watch import watch
@@ -73,7 +73,12 @@ class Lab:
 
     def first_token_watched_s(self, baseline: Baseline) -> float:
         """The same while sparkdiag samples, judges once a second and writes a run folder, as ``repro`` does."""
-        driver, _verdict, _took_s = self._watched(baseline)
+        driver, verdict, _took_s = self._watched(baseline)
+        if verdict.outcome == "stalled":
+            raise ServerError(
+                f"a healthy prefill was called a stall ({verdict.mode}) against {baseline.seconds:.1f} s",
+                remedy="wait until the machine is quiet; --out DIR keeps the evidence",
+            )
         return _first_token_s(driver)
 
     def verdict(self, baseline: Baseline | None) -> tuple[Verdict, float]:
@@ -213,7 +218,7 @@ def lab_server(scenario: Scenario, environment: Environment, *, out: Path) -> It
         with (
             machine_lock(what="a benchmark", on_wait=lambda _s, holder: say(f"waiting: {holder} holds the machine")),
             hold(environment),
-            launch(command, log_path=folder.server_log, private_dir=private_dir, redact=redact_line) as server,
+            launch(command, log_path=folder.server_log, private_dir=private_dir, redact=LineRedactor()) as server,
         ):
             took_s = server.wait_ready(scenario.server.ready_timeout_s)
             say(f"server ready after {took_s:.0f} s (DCP {scenario.server.dcp})")
