@@ -152,7 +152,6 @@ def _existing(spec: ExistingSpec, *, modules: tuple[str, ...], revision: str | N
     package = Path(findings.package_path)
     sha, clone, notes = revision_of(package, findings=findings)
     _check_revision(revision, sha=sha, repo=repo or clone, python=python)
-    told = findings.model_dump_json(exclude={"torch_version"})
     return Environment(
         spec=spec.text,
         kind="existing",
