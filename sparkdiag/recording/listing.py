@@ -52,7 +52,7 @@ def state_of(record: RunRecord | None, *, problem: str, held: bool | None) -> tu
         case True:
             return "running", ""
         case False:
-            return "killed", "its record says running, but the process that wrote it is gone"
+            return "killed", "its process is gone, and recorded no end"
         case None:
             return "running", "says its record; whether its process still lives cannot be told on this file system"
 

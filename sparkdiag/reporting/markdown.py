@@ -80,9 +80,11 @@ def _head(stored: StoredRun, judged_again: StoredRun | None) -> str:
     stacks = not_by_pyspy(stored.observation.sampling)
     blocks += [f"**Stacks** were {prose(stacks, at_most=1000)}."] if stacks else []
     if judged_again is not None:
+        again = "Judged again by this version, the verdict differs:"
+        if stored.record.verdict is None:
+            again = "Judged now, by what was recorded until the end:"
         blocks.append(
-            "**Judged again by this version, the verdict differs:** "
-            f"{prose(headline(judged_again))}. {prose(verdict_sentence(judged_again), at_most=1000)}"
+            f"**{again}** {prose(headline(judged_again))}. {prose(verdict_sentence(judged_again), at_most=1000)}"
         )
     verdict = stored.record.verdict
     if verdict is not None:

@@ -142,5 +142,7 @@ def test_a_run_without_end_is_killed_or_still_going(tmp_path: Path, held: bool, 
     writer = RunFolder(path)
     if held:
         writer.append(CRAWLING.notes[0] if CRAWLING.notes else CRAWLING.phases[0])
-    assert said in run("report", str(path)).splitlines()[0]
+    page = run("report", str(path))
+    assert said in page.splitlines()[0]
+    assert "**Judged now, by what was recorded until the end:**" in page
     writer.close()
