@@ -1,0 +1,124 @@
+"""``sparkdiag doctor``: what this machine lets a run do, found out by doing it."""
+
+import json
+import sys
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sparkdiag.cli.failures import print_error
+from sparkdiag.errors import ExitCode, SparkdiagError, UsageError
+from sparkdiag.harmless.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sparkdiag.doctor.finding import Finding
+    from sparkdiag.doctor.need import Asked
+
+CLEAR_LINE = "\r\x1b[K"
+
+
+def doctor(
+    scenario: Annotated[str | None, typer.Option(help="Check for this scenario: a name, or a TOML file.")] = None,
+    env: Annotated[
+        str | None, typer.Option(help="lab | existing:PYTHON | release:VERSION; default: your config file, else lab.")
+    ] = None,
+    dcp: Annotated[int | None, typer.Option(help="Decode context parallel size; default: the scenario's.")] = None,
+    tp: Annotated[int | None, typer.Option(help="Tensor parallel size; DCP must divide it.")] = None,
+    repo: Annotated[Path | None, typer.Option(help="vLLM clone that should hold the suspect commit.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder that run folders would be made in.")] = Path("runs"),
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout; talk goes to stderr.")] = False,
+) -> None:
+    """Try out what a repro of the same options needs of this machine; each finding says what to do next.
+
+    Example: sparkdiag doctor
+
+    \b
+    Another: sparkdiag doctor --env existing:/path/to/python --scenario sm12x-mqa-prefill --repo vllm
+
+    Nothing is built, no server is started, no network is used. Exit 0: a run can work; 4: something fails.
+    """
+    from sparkdiag.reproducing.signals import Terminated, sigterm_raises
+
+    asked = _asked(scenario=scenario, env=env, dcp=dcp, tp=tp, repo=repo, out=out)
+    try:
+        with sigterm_raises():
+            code = _diagnose(asked, as_json=as_json)
+    except (KeyboardInterrupt, Terminated) as stop:
+        code = ExitCode.INTERRUPTED if isinstance(stop, KeyboardInterrupt) else ExitCode.TERMINATED
+        typer.echo("\ninterrupted; everything started is stopped. Run it again with: sparkdiag doctor", err=True)
+        if as_json:
+            print_error(SparkdiagError("interrupted", remedy="sparkdiag doctor"), exit_code=code)
+    raise typer.Exit(int(code))
+
+
+def _asked(
+    *, scenario: str | None, env: str | None, dcp: int | None, tp: int | None, repo: Path | None, out: Path
+) -> "Asked":
+    """The same choice that ``repro`` makes; only what cannot be understood is refused here."""
+    from sparkdiag.doctor.need import Asked
+    from sparkdiag.environment.config import read_config
+    from sparkdiag.environment.spec import parse_spec
+    from sparkdiag.observing.gpu import gpu_names
+    from sparkdiag.reproducing.choice import choose
+    from sparkdiag.scenario.load import load_scenario
+
+    for name, size in (("--dcp", dcp), ("--tp", tp)):
+        if size is not None and size < 1:
+            raise UsageError(f"{name}: found {size}; allowed: an integer, at least 1", remedy="sparkdiag doctor --help")
+    config = read_config()
+    choice = choose(env=env, scenario=scenario, configured_env=config.env, gpus=len(gpu_names()))
+    typer.echo(f"{choice.because}; scenario {choice.scenario}", err=True)
+    clone = repo or (Path(config.repo) if config.repo else None)
+    return Asked(
+        scenario=load_scenario(choice.scenario),
+        spec=parse_spec(choice.env_spec),
+        repo=str(clone) if clone else None,
+        runs_dir=str(out),
+        dcp=dcp,
+        tp=tp,
+    )
+
+
+def _diagnose(asked: "Asked", *, as_json: bool) -> ExitCode:
+    from sparkdiag.doctor.diagnosis import diagnose
+    from sparkdiag.doctor.finding import document, exit_code
+    from sparkdiag.doctor.text import summary_line
+
+    found = diagnose(asked, on_start=lambda name: _checking(name, as_json=as_json), on_finding=_teller(as_json))
+    _clear()
+    if as_json:
+        what = {"scenario": asked.scenario.name, "env": asked.spec.text, "dcp": asked.dcp, "tp": asked.tp}
+        print(json.dumps(document(found, asked=what), indent=2))
+    else:
+        print(summary_line(found))
+    return exit_code(found)
+
+
+def _teller(as_json: bool) -> "Callable[[Finding], None]":
+    from sparkdiag.doctor.text import finding_lines
+
+    columns = get_terminal_size().columns - 1
+
+    def tell(finding: "Finding") -> None:
+        _clear()
+        if not as_json:
+            print(printable("\n".join(finding_lines(finding, columns=columns)), newlines=True), flush=True)
+
+    return tell
+
+
+def _checking(name: str, *, as_json: bool) -> None:
+    """Progress: a line that goes away, on a terminal; elsewhere a line a check where the findings come at the end."""
+    if sys.stderr.isatty():
+        print(f"{CLEAR_LINE}checking {name} …", end="", file=sys.stderr, flush=True)
+    elif as_json:
+        print(f"checking {name}", file=sys.stderr, flush=True)
+
+
+def _clear() -> None:
+    if sys.stderr.isatty():
+        print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
