@@ -47,7 +47,6 @@ def drawn(options: argparse.Namespace) -> list[Trial]:
 def work(options: argparse.Namespace) -> int:
     """One job: its share of the trials, a JSON line each on standard output."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     deadline_s = time.monotonic() + options.limit_s
     job = Job(options)
     try:
@@ -91,7 +90,7 @@ def supervise(options: argparse.Namespace) -> int:
     print(table(trials))
     failed = [trial for trial in trials if trial.status not in ("ok", "missed")]
     broken = [job.returncode for job in jobs if job.returncode not in (0, -signal.SIGTERM, 143)]
-    return 1 if failed or broken or not trials else 0
+    return 1 if failed or broken or all(trial.status == "missed" for trial in trials) else 0
 
 
 def lines_of(jobs: list[subprocess.Popen[str]]) -> Iterator[str]:
@@ -120,6 +119,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--limit-s", type=float, default=1e9, help="start no trial later than this")
     parser.add_argument("--loading-s", type=float, default=30.0, help="moments are drawn from this many seconds ...")
     parser.add_argument("--prefill-s", type=float, default=20.0, help="... of loading, of the prefill")
+    parser.add_argument("--poll-s", type=float, default=0.05, help="how often the run is looked at")
+    parser.add_argument(
+        "--warm", action="store_true", help="fork sparkdiag instead of starting it: of this interpreter"
+    )
     parser.add_argument("--out", type=Path, default=Path("kill_moments.jsonl"))
     parser.add_argument("--keep", action="store_true", help="keep the run folders of all trials, not of failed ones")
     parser.add_argument("--work", type=Path, default=None, help="where the run folders go (default: a new folder)")
@@ -135,5 +138,6 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     given = parse(sys.argv[1:])
     sys.exit(supervise(given) if given.job is None else work(given))

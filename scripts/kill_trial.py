@@ -18,6 +18,7 @@ from typing import Any
 
 import psutil
 from kill_report import Trial
+from kill_start import start
 
 LIMIT_S = 5.0
 WATCH_S = 30.0
@@ -25,7 +26,6 @@ WATCH_S = 30.0
 OWN_END_S = 90.0
 """How long sparkdiag may take to write its report when another process was killed."""
 START_S = 1800.0
-POLL_S = 0.05
 SHM = Path("/dev/shm")
 BYSTANDER = """
 import os, signal, sys
@@ -86,12 +86,9 @@ class Run:
         self.held: dict[str, int] = {}
         self.looks: dict[str, int] = {}
         self.known: dict[Key, str] = {}
-        self.output = (folder / "output.txt").open("wb")
         place = command.index("repro") + 1
         argv = [*command[:place], "--out", str(folder / "runs"), *command[place:]]
-        self.sparkdiag = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT, env=job.env
-        )
+        self.sparkdiag = start(argv, output=folder / "output.txt", env=job.env, warm=job.options.warm)
 
     def look(self) -> list[psutil.Process]:
         """Living processes of the run but for sparkdiag and its short-lived tools; all are remembered."""
@@ -134,6 +131,10 @@ class Run:
                 with contextlib.suppress(ValueError):
                     found.append(json.loads(line))
         return found
+
+    def last_line(self) -> str:
+        lines = (self.folder / "output.txt").read_text(errors="replace").strip().splitlines()
+        return lines[-1][:160] if lines else "it said nothing"
 
     def is_ready(self) -> bool:
         return any(event.get("phase") == "ready" for event in self.files("timeline.jsonl"))
@@ -184,7 +185,6 @@ class Run:
             (SHM / name).unlink(missing_ok=True)
         for path in self.private():
             shutil.rmtree(path, ignore_errors=True)
-        self.output.close()
 
 
 def key(process: psutil.Process) -> Key:
@@ -312,7 +312,7 @@ class Job:
     def kill_and_watch(self, run: Run, trial: Trial) -> None:
         victims = self.wait_for_moment(run, trial)
         if not victims:
-            trial.status, trial.note = "missed", trial.note or "the run ended before the moment"
+            trial.status, trial.note = "missed", f"the run ended before the moment: {run.last_line()}"
             return
         tree = run.look()
         for victim in victims:
@@ -345,7 +345,7 @@ class Job:
                     trial.at_s = round(now_s - began_s, 2)
                     return victims
                 due_s = now_s + extra_s  # it is not there yet
-            time.sleep(POLL_S)
+            time.sleep(self.options.poll_s)
         if began_s is not None:
             self.spans_s[trial.phase] = min(self.spans_s[trial.phase], 0.8 * (time.monotonic() - began_s))
         return []
@@ -364,18 +364,18 @@ class Job:
             if passed_s > WATCH_S:
                 trial.left += [f"{process.pid} {line_of(process)[:120]}" for process in alive] + private + memory
                 return
-            time.sleep(POLL_S)
+            time.sleep(self.options.poll_s)
 
     def wait_for_sparkdiag(self, run: Run, trial: Trial) -> None:
         deadline_s = time.monotonic() + OWN_END_S
         while run.sparkdiag.poll() is None and time.monotonic() < deadline_s:
             run.look()
-            time.sleep(POLL_S)
+            time.sleep(self.options.poll_s)
         trial.sparkdiag_exit = run.sparkdiag.poll()
         text = (run.folder / "output.txt").read_text(errors="replace")
         if trial.sparkdiag_exit in (None, 70) or re.search("^Traceback", text, re.M):
             trial.status = "defect" if trial.status == "ok" else trial.status
-            trial.note = f"sparkdiag: {text.strip().splitlines()[-1][:120] if text.strip() else 'does not end'}"
+            trial.note = f"sparkdiag: {run.last_line()}"
 
     def close(self) -> None:
         self.foreign_socket.close()

@@ -39,13 +39,13 @@ if __name__ == "__main__":  # -I and -S left only the standard library; what is 
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 
 from sparkdiag.serving.shared_memory import Segment, ShmLedger, new_entries_fd, sweep_shm
-from sparkdiag.serving.tree import Proc, descendants, read_stat, send, title_of
+from sparkdiag.serving.tree import Proc, descendants, freeze, read_stat, send, title_of
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 TICK_S = 0.5
-LOOK_SHARE = 0.05
-"""Of one core, at most, for looking when much is new in /dev/shm."""
+LOOK_SHARE = 0.1
+"""Of one core, at most, for looking while much is new in /dev/shm."""
 ORPHAN_GRACE_S = 2.0
 """How long the others may tidy up once the root or a vital process is gone, before they are killed."""
 ALONE_GRACE_S = 2.0
@@ -181,9 +181,9 @@ class Guardian:
 
     def look(self, *, last: bool = False) -> None:
         """Who is in the tree, what shared memory it uses; when it is time, however much is logged."""
-        began = time.monotonic()
-        if not last and began < self.next_look:
+        if not last and time.monotonic() < self.next_look:
             return
+        began = time.process_time()  # not what others take of the machine meanwhile
         tree = descendants({os.getpid()})
         added = self.shm.look(tree, last=last)
         if tree != self.tree or added:
@@ -192,7 +192,7 @@ class Guardian:
             self.say(event="tree", processes=tree, shm=sorted(self.shm.owned))
         self.look_at_vital(tree)
         self.last_look = time.monotonic()
-        self.look_cost_s = self.last_look - began
+        self.look_cost_s = time.process_time() - began
         self.next_look = self.last_look + TICK_S
 
     def look_at_vital(self, tree: list[Proc]) -> None:
@@ -255,6 +255,8 @@ class Guardian:
                 send(proc, signal.SIGCONT)
             send(self.root, signal.SIGTERM)
         self._wait_for_tidying(began + grace_s)
+        freeze({os.getpid()})
+        self.look(last=True)  # at what cannot change any more
         killed: set[int] = set()
         deadline = time.monotonic() + KILL_LIMIT_S
         while not self.reap() and time.monotonic() < deadline:

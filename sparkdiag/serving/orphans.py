@@ -1,6 +1,7 @@
 """Ends a tree whose guardian and keeper were both killed: the only case in which sparkdiag itself signals the server's
 processes."""
 
+import signal
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,9 +31,11 @@ def end_orphans(
         tree |= alive
         if not alive or time.monotonic() > deadline_s:
             return frozenset(tree), tuple(sorted(proc.pid for proc in alive))
+        for proc in alive:
+            send(proc, signal.SIGSTOP)  # it makes nothing more after this look
         ledger.look(alive, last=True)
         for proc in alive:
-            send(proc, 9)
+            send(proc, signal.SIGKILL)
         time.sleep(0.05)
 
 

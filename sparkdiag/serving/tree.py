@@ -60,6 +60,18 @@ def send(proc: Proc, number: int) -> bool:
     return True
 
 
+def freeze(roots: set[int]) -> None:
+    """Stop everything below ``roots``, so that nothing new comes into being between a last look and the end."""
+    stopped: set[Proc] = set()
+    for _ in range(20):
+        running = set(descendants(roots)) - stopped
+        if not running:
+            return
+        for proc in running:
+            send(proc, signal.SIGSTOP)
+        stopped |= running
+
+
 def title_of(pid: int) -> str:
     """The first word of a command line, which is all that a process title leaves of it; "" when it cannot be read."""
     try:

@@ -23,6 +23,7 @@ class MultiprocExecutor:
                 stdout=subprocess.PIPE,
                 text=True,
                 bufsize=1,
+                pass_fds=[int(fd) for fd in filter(None, (os.environ.get("FAKE_VLLM_TRACKER_FD"),))],
             )
             for rank in range(tp)
         ]
@@ -92,6 +93,7 @@ class EngineCoreProc:
 
 def main() -> None:
     tp, dcp, chunk_tokens = (int(text) for text in sys.argv[1:4])
+    fake.import_vllm()
     fake.set_title("VLLM::EngineCore")
     fake.load_plugins()
     engine = EngineCoreProc(tp=tp, dcp=dcp, chunk_tokens=chunk_tokens)
@@ -101,6 +103,7 @@ def main() -> None:
         os._exit(0)
 
     signal.signal(signal.SIGTERM, on_term)
+    fake.hide_memory()
     fake.obey_signals()
     if not engine.executor.get_response():
         fake.log("ERROR WorkerProc failed to start")

@@ -5,24 +5,38 @@ Behaviour comes from the environment, so that a server under test inherits it:
 ``FAKE_VLLM_MODE``    comma-separated flags, see ``fake_vllm.py``
 ``FAKE_VLLM_EVENTS``  a file (or FIFO with a reader) that gets one line a thing that happened: ``<pid> <role> <event>``
 ``FAKE_VLLM_GATE``    a FIFO: flag ``slow-start`` waits until somebody has written to it and closed it
+``FAKE_VLLM_IMPORT_S``  how long API server, EngineCore and workers each "import vLLM", untitled (default 0)
 ``FAKE_VLLM_PASS``    iterations of integer arithmetic in one pass of the fallback (default 200000, about 10 ms)
 """
 
 import contextlib
 import ctypes
 import importlib.metadata
+import mmap
 import os
 import signal
+import socket
 import sys
+import threading
 import time
+import uuid
 from pathlib import Path
 
 SITE = Path(__file__).resolve().parent / "site"
-PR_SET_NAME = 15
+PR_SET_DUMPABLE, PR_SET_NAME = 4, 15
+
+
+NASTY = frozenset({"shm", "orphan", "churn", "moody", "linger"})
 
 
 def flags() -> frozenset[str]:
-    return frozenset(filter(None, os.environ.get("FAKE_VLLM_MODE", "").split(",")))
+    given = frozenset(filter(None, os.environ.get("FAKE_VLLM_MODE", "").split(",")))
+    return given | NASTY if "nasty" in given else given
+
+
+def import_vllm() -> None:
+    """As vLLM's processes do, which have no title of their own meanwhile."""
+    time.sleep(float(os.environ.get("FAKE_VLLM_IMPORT_S", "0")))
 
 
 def emit(role: str, event: str) -> None:
@@ -69,8 +83,14 @@ def log(text: str) -> None:
     print(time.strftime("INFO %m-%d %H:%M:%S [fake.py:1] ") + text, file=sys.stderr, flush=True)
 
 
+def hide_memory() -> None:
+    """The kernel then lets nobody without CAP_SYS_PTRACE read this process's memory (prctl(2))."""
+    if "undumpable" in flags():
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
 def obey_signals() -> None:
-    if "ignore-term" in flags():
+    if "ignore-term" in flags() or ("moody" in flags() and os.getpid() % 3 == 0):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -83,24 +103,58 @@ def wait_forever() -> None:
 
 def leave_shared_memory(role: str) -> None:
     """A segment in /dev/shm that stays mapped and is not unlinked at exit, like vLLM's message queue after kill -9."""
-    import mmap
+    globals()["_shared_memory"] = new_segment(role, f"psm_fake_{os.getpid()}")
 
-    name = f"/dev/shm/psm_fake_{os.getpid()}"
-    fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+
+def new_segment(role: str, name: str) -> mmap.mmap:
+    fd = os.open(f"/dev/shm/{name}", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     os.ftruncate(fd, 4096)
-    globals()["_shared_memory"] = mmap.mmap(fd, 4096)
+    mapped = mmap.mmap(fd, 4096)
     os.close(fd)
-    emit(role, f"shm {name}")
+    emit(role, f"shm /dev/shm/{name}")
+    return mapped
 
 
-def leave_orphan(role: str) -> None:
+def churn(role: str) -> None:
+    """Something new all the time: segments that are let go of and not unlinked, orphans that end soon."""
+    held: list[mmap.mmap] = []
+    for number in range(40):
+        held.append(new_segment(role, f"psm_{uuid.uuid4().hex[:8]}"))
+        if len(held) > 6:
+            held.pop(0).close()
+        if number % 4 == 0:
+            leave_orphan(role, life_s=2)
+        time.sleep(0.25)
+
+
+def start_churn(role: str) -> None:
+    if "churn" in flags():
+        threading.Thread(target=churn, args=(role,), name="churn", daemon=True).start()
+
+
+def leave_socket() -> None:
+    """Where vLLM leaves its own: in the folder for its ipc, else nowhere."""
+    base = os.environ.get("VLLM_RPC_BASE_PATH")
+    if base:
+        ipc = socket.socket(socket.AF_UNIX)
+        ipc.bind(f"{base}/{uuid.uuid4()}")
+        _sockets.append(ipc)
+
+
+_sockets: list[socket.socket] = []
+
+
+def leave_orphan(role: str, *, life_s: float | None = None) -> None:
     """A grandchild in its own session whose parent is gone: only a subreaper still knows whose it is."""
-    if os.fork() == 0:
+    child = os.fork()
+    if child == 0:
         os.setsid()
         if os.fork() == 0:
             set_title("fake-orphan")
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            emit(role, "orphan")
-            wait_forever()
+            emit(role, "orphan" if life_s is None else "short-lived orphan")
+            if life_s is None:
+                wait_forever()
+            time.sleep(life_s)
         os._exit(0)
-    os.wait()
+    os.waitpid(child, 0)

@@ -8,7 +8,10 @@ healthy (or nothing) | crawling: the fallback's loop at ``FAKE_VLLM_PASS`` itera
 its second pass, the others wait | crash-while-loading | crash-in-request: worker 0 aborts | oom, no-dcp-backend:
 crash while loading with that message | slow-start: waits for ``FAKE_VLLM_GATE`` | orphan: a double-forked grandchild in
 its own session that ignores SIGTERM | ignore-term: nobody obeys SIGTERM | shm: workers leave segments in /dev/shm |
-degenerate, wrong: what the answer is | chatty: logs 2 MiB once a file ``chat`` lies beside ``FAKE_VLLM_EVENTS``.
+churn: worker 1 goes on making segments and orphans | moody: some processes ignore SIGTERM | linger: an API server that
+lost its engine says so and stays for 15 s | nasty: shm, orphan, churn, moody and linger |
+degenerate, wrong: what the answer is | undumpable: only CAP_SYS_PTRACE may read its processes | chatty: logs 2 MiB
+once a file ``chat`` lies beside ``FAKE_VLLM_EVENTS``.
 
 As in vLLM, the children stay when their parent is killed.
 """
@@ -24,8 +27,8 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing import resource_tracker
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -58,6 +61,7 @@ class Engine:
             stdout=subprocess.PIPE,
             text=True,
             bufsize=1,
+            pass_fds=tracker_fds(),
         )
         self.lock = threading.Lock()
         self.ending = False
@@ -88,6 +92,7 @@ class Engine:
         for waiting in self.answers.values():
             waiting.put({"dead": "EngineCore is gone"})
         fake.log("ERROR AsyncLLM: EngineDeadError: EngineCore encountered an issue. Shutting down.")
+        linger()
         os._exit(1)
 
     def open(self, tokens: int) -> int:
@@ -248,9 +253,27 @@ def load(args: argparse.Namespace) -> Engine:
             sys.exit(1)
     engine = Engine(args)
     if not engine.wait_up():
+        fake.log("INFO [shutdown] Process manager: send sigterm to process EngineCore")
+        linger()
         fake.log("RuntimeError: Engine core initialization failed.")
         sys.exit(1)
     return engine
+
+
+def linger() -> None:
+    """As vLLM's API server may: it knows that all is over, and takes its time."""
+    if "linger" in fake.flags():
+        time.sleep(15)
+
+
+def tracker_fds() -> tuple[int, ...]:
+    """Python's resource tracker, started as vLLM starts it: children hold it too, so it outlives this process."""
+    if "shm" not in fake.flags():
+        return ()
+    resource_tracker.ensure_running()
+    fd = resource_tracker.getfd()
+    os.environ["FAKE_VLLM_TRACKER_FD"] = str(fd)
+    return (fd,)
 
 
 def chat() -> None:
@@ -265,7 +288,7 @@ def chat() -> None:
 
 def main() -> None:
     args = parse(sys.argv[1:])
-    base = os.environ.get("VLLM_RPC_BASE_PATH")
+    fake.import_vllm()
     fake.load_plugins()
     engine = load(args)
 
@@ -276,10 +299,9 @@ def main() -> None:
         os._exit(0)
 
     signal.signal(signal.SIGTERM, on_term)
+    fake.hide_memory()
     fake.obey_signals()
-    if base:
-        ipc = socket.socket(socket.AF_UNIX)
-        ipc.bind(f"{base}/{uuid.uuid4()}")
+    fake.leave_socket()
     threading.Thread(target=engine.read, name="OutputThread", daemon=True).start()
     if "chatty" in fake.flags():
         threading.Thread(target=chat, daemon=True).start()

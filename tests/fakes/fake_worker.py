@@ -49,14 +49,19 @@ class WorkerProc:
 def main() -> None:
     rank, tp, dcp = (int(text) for text in sys.argv[1:4])
     title = f"VLLM::Worker_TP{rank}" + (f"_DCP{rank % dcp}" if dcp > 1 else "")
+    fake.hide_memory()
     fake.obey_signals()
+    fake.import_vllm()
     fake.set_title(title)
+    fake.leave_socket()
     worker = WorkerProc(rank=rank, tp=tp, dcp=dcp)
     worker.set_up()
     if "shm" in fake.flags():
         fake.leave_shared_memory("worker")
     if "orphan" in fake.flags() and rank == 0:
         fake.leave_orphan("worker")
+    if rank == 1:
+        fake.start_churn("worker")
     fake.emit("worker", "up")
     print(json.dumps({"rank": rank, "up": True}), flush=True)
     worker.worker_busy_loop()
