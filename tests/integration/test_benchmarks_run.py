@@ -15,8 +15,10 @@ import pytest
 
 from benchmarks.__main__ import MODULES, benchmark_of
 from benchmarks.autogroup import get_nice, may_lift
+from benchmarks.latency import Dumps
 from benchmarks.recorders import recording
 from sparkdiag.errors import SamplingRefused
+from sparkdiag.observing.pyspy import PySpy, find_pyspy
 
 pytestmark = pytest.mark.integration
 
@@ -97,3 +99,33 @@ def wait_until_no_recorder_runs() -> None:
             return
         time.sleep(0.1)
     raise AssertionError("py-spy did not notice that its target ended")
+
+
+def dumps_by(binary: Path, pids: list[int]) -> Dumps:
+    return Dumps(PySpy(binary, clock=time.monotonic, timeout_s=30), pids)
+
+
+def test_a_sample_is_timed_on_each_process_in_turn() -> None:
+    binary = find_pyspy()
+    assert binary is not None
+    with counting() as one, counting() as other:
+        dumps = dumps_by(binary, [one.pid, other.pid])
+        figures = dumps.take(3)
+    assert len(figures) == 3
+    assert all(0 < figure < 30 for figure in figures)
+    assert sum(dumps.faults.values()) <= 3
+
+
+def script(path: Path, *, says: str) -> Path:
+    path.write_text(f"#!/bin/sh\necho '{says}' >&2\nexit 1\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_failed_samples_are_counted_and_a_refusal_ends_it(tmp_path: Path) -> None:
+    torn = dumps_by(script(tmp_path / "torn", says="Error: something new"), [os.getpid()])
+    assert len(torn.take(2)) == 2
+    assert sum(torn.faults.values()) == 2
+    refused = dumps_by(script(tmp_path / "refused", says="Permission Denied: Try running again as root"), [os.getpid()])
+    with pytest.raises(SamplingRefused):
+        refused.take(2)
