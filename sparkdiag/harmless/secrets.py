@@ -108,7 +108,7 @@ _VALUE = re.compile(
 )
 _HARMLESS = frozenset({"", "none", "null", "true", "false", "[]", "()", "{}", "[none]", REDACTED})
 _OPEN = re.compile(
-    r"(?P<indent>\s*(?:- )?)(?:.*[^\w.-])?\\*[\"']?(?P<dashes>--?)?(?P<name>[\w.-]++)[\"']?"
+    r"(?P<indent>\s*(?:- )?)(?:.*[^\w.-])?\\*[\"']?(?P<dashes>--?)?(?P<name>[A-Za-z_][\w.-]*+)[\"']?"
     r"(?P<sep>\s*+(?:=>|:=|[:=])\s*+(?:[|>][+-]?\d?|[\[(\"']|\"\"\"|''')?)?\s*\\?\s*"
 )
 _LOG_LEVEL = re.compile(r"\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")

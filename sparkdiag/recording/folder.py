@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from sparkdiag.errors import ExitCode, RunFolderError
 from sparkdiag.evidence.base import SCHEMA, Value
+from sparkdiag.evidence.client import PromptSent, ResponseEnd, TokenChunk
 from sparkdiag.evidence.run import RunRecord
 from sparkdiag.harmless.documents import redact_document
 from sparkdiag.harmless.secrets import redact_text
@@ -73,6 +74,30 @@ class _StreamFile:
             self._fd = None
 
 
+class _Answer:
+    """The answer's text, held back until its end: it comes token by token, and no token alone looks like the secret
+    that an answer may repeat. The time of every token is written at once."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._last_s = 0.0
+
+    def held_back(self, value: Value) -> tuple[Value, ...]:
+        """What to write in place of ``value``."""
+        match value:
+            case TokenChunk(t_s=t_s, text=text):
+                self._texts.append(text)
+                self._last_s = t_s
+                return (TokenChunk(t_s=t_s, text=""),)
+            case ResponseEnd() if self._texts:
+                whole = TokenChunk(t_s=self._last_s, text="".join(self._texts))
+                self._texts.clear()
+                return whole, value
+            case PromptSent():
+                self._texts.clear()
+        return (value,)
+
+
 class RunFolder:
     """One run on disk. ``append`` and ``write_record`` may be called from any thread and never raise ``OSError``."""
 
@@ -82,6 +107,7 @@ class RunFolder:
         self._streams: dict[Stream, _StreamFile] = {}
         self._failures: dict[str, tuple[str, int]] = {}
         self._closed = False
+        self._answer = _Answer()
 
     @classmethod
     def create(
@@ -120,8 +146,9 @@ class RunFolder:
 
     def append(self, value: Value) -> None:
         """Adds one line to the stream ``value`` belongs to, redacted, handed to the system before it returns."""
-        stream, written = routed(value)
-        self.append_document(stream, written.model_dump(mode="json", by_alias=True))
+        for one in self._answer.held_back(value):
+            stream, written = routed(one)
+            self.append_document(stream, written.model_dump(mode="json", by_alias=True))
 
     def append_document(self, stream: Stream, document: dict[str, Any]) -> None:
         """Like ``append`` for a record that has no type here, such as the probe's (``dispatch``)."""

@@ -86,7 +86,9 @@ def test_values_go_to_their_streams_and_are_there_at_once(run: RunFolder) -> Non
     assert [line.get("event") for line in lines(run.path / "timeline.jsonl")[1:]] == [
         "phase", "metrics", "kv_capacity", "gpu", "processes", "note", "sampling", "server_exit",
     ]  # fmt: skip
-    assert [line.get("event") for line in lines(run.path / "client.jsonl")[1:]] == ["sent", "chunk", "end", "score"]
+    assert [line.get("event") for line in lines(run.path / "client.jsonl")[1:]] == [
+            "sent", "chunk", "chunk", "end", "score",
+        ]  # fmt: skip
     assert len(lines(run.path / "stacks.jsonl")) == 2
     assert run.problems == ()
 
@@ -191,3 +193,14 @@ def test_new_runs_folders_hide_from_git_and_old_ones_are_left_alone(tmp_path: Pa
     (tmp_path / "old").mkdir()
     create(tmp_path / "old")
     assert not (tmp_path / "old" / ".gitignore").exists()
+
+
+def test_an_answer_is_written_as_a_whole_so_that_a_secret_in_pieces_is_known(tmp_path: Path) -> None:
+    with create(tmp_path) as run:
+        for t_s, piece in enumerate(["my key is hf_", "abcdefgh", "ijklmnop", "qrst."]):
+            run.append(TokenChunk(t_s=t_s, text=piece))
+        run.append(ResponseEnd(t_s=9, how="finished"))
+        written = lines(run.path / "client.jsonl")[1:]
+    chunks = [line for line in written if line["event"] == "chunk"]
+    assert [chunk["t_s"] for chunk in chunks] == [0, 1, 2, 3, 3]
+    assert "".join(chunk["text"] for chunk in chunks) == "my key is [redacted]."
