@@ -207,10 +207,17 @@ def _show(folder: "RunFolder", record: "RunRecord", *, as_json: bool) -> None:
     if as_json:
         typer.echo(document_json(stored))
     else:
-        text = summary(stored, report=report)
+        near = stored.model_copy(update={"run_dir": str(_from_here(folder.path))})
+        text = summary(near, report=_from_here(report) if report is not None else None)
         typer.echo(wrapped(text, columns=get_terminal_size().columns - 1) if sys.stdout.isatty() else text)
     if lost:
         typer.echo(f"not everything could be written to {folder.path}: {'; '.join(lost)}", err=True)
+
+
+def _from_here(path: Path) -> Path:
+    """``path`` as short as it can be typed in this folder."""
+    here = Path.cwd()
+    return path.relative_to(here) if here in path.parents else path
 
 
 def _again(request: "ReproRequest") -> str:
