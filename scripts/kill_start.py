@@ -10,13 +10,20 @@ from pathlib import Path
 from typing import Protocol
 
 WARM = (
+    "anyio._backends._asyncio",
+    "httpcore",
     "sparkdiag.cli.app",
+    "sparkdiag.environment.config",
     "sparkdiag.environment.prepare",
+    "sparkdiag.recording.read",
+    "sparkdiag.reporting.document",
     "sparkdiag.reporting.live",
     "sparkdiag.reporting.markdown",
+    "sparkdiag.reporting.summary",
     "sparkdiag.reproducing.choice",
     "sparkdiag.reproducing.session",
     "sparkdiag.scenario.load",
+    "sparkdiag.scenario.overrides",
 )
 
 

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,18 +91,20 @@ class Run:
 
     def look(self) -> list[psutil.Process]:
         """Living processes of the run but for sparkdiag and its short-lived tools; all are remembered."""
-        own = {self.sparkdiag.pid, *self.job.bystander_pids}
+        own = {self.sparkdiag.pid, *self.job.bystanders}
         below = psutil.Process().children(recursive=True)
         reap(below)
-        guardians = [process for process in below if is_guardian(process)]
-        tree: dict[Key, psutil.Process] = {}
-        for process in guardians + [child for one in guardians for child in children_of(one)]:
-            tree[key(process)] = process
-        for process in below:
-            if process.pid not in own and (key(process) in self.known or parent_of(process) == os.getpid()):
-                tree[key(process)] = process
-        alive = {known: process for known, process in tree.items() if lives(process)}
-        self.known |= {known: line_of(process)[:120] for known, process in alive.items() if known not in self.known}
+        inside: set[int] = set()
+        alive: dict[Key, psutil.Process] = {}
+        for process in below:  # parents first
+            parent, found = parent_of(process), key(process)
+            ours = parent in inside or parent == os.getpid() or found in self.known
+            if process.pid in own or not (ours or (parent == self.sparkdiag.pid and is_guardian(process))):
+                continue
+            inside.add(process.pid)
+            if lives(process):
+                alive[found] = process
+        self.known |= {found: line_of(process)[:120] for found, process in alive.items() if found not in self.known}
         self.look_at_memory(list(alive.values()))
         return list(alive.values())
 
@@ -240,7 +241,7 @@ class Job:
         self.options = options
         self.dice = random.Random()
         self.spans_s = {"loading": options.loading_s, "prefill": options.prefill_s}
-        self.bystander_pids: set[int] = set()
+        self.bystanders: dict[int, tuple[subprocess.Popen[bytes], Path]] = {}
         base = tempfile.gettempdir()
         self.temporary = Path(tempfile.mkdtemp(prefix="km-", dir=base if len(base) < 30 else "/tmp"))
         foreign = self.temporary / "sparkdiag-somebodys"
@@ -249,6 +250,7 @@ class Job:
         self.foreign_socket.bind(str(foreign / "their.sock"))
         self.foreign = {foreign}
         self.env = self.environment()
+        self.start_bystanders()
 
     def environment(self) -> dict[str, str]:
         """Own temporary folder; with several jobs an own machine lock, but the caches that are shared by all."""
@@ -266,46 +268,41 @@ class Job:
             env["XDG_CACHE_HOME"] = str(self.temporary / "cache")
         return env
 
-    @contextlib.contextmanager
-    def bystanders(self, trial: Trial) -> Iterator[None]:
-        """Two processes of somebody else; what they were sent or lost is noted in the trial."""
-        started: list[tuple[subprocess.Popen[bytes], Path]] = []
+    def start_bystanders(self) -> None:
+        """Two processes of somebody else, with titles and shared memory like vLLM's, who tell every signal."""
         for title in ("VLLM::Worker_TP0_DCP0", "VLLM::EngineCore"):
-            segment = SHM / f"psm_km{os.getpid()}_{len(started)}"
+            segment = SHM / f"psm_km{os.getpid()}_{len(self.bystanders)}"
             argv = [sys.executable, "-I", "-c", BYSTANDER, str(segment), title]
             child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             Job.started.add(child.pid)
-            started.append((child, segment))
+            self.bystanders[child.pid] = (child, segment)
             assert child.stdout is not None
             child.stdout.readline()
-        self.bystander_pids = {child.pid for child, _ in started}
-        try:
-            yield
-        finally:
-            for child, segment in started:
-                if not lives(psutil.Process(child.pid)) or not segment.exists():
-                    trial.left.append(f"bystander {child.pid}: dead, or its shared memory is gone")
-                told, _ = child.communicate(timeout=10)
-                if told.strip():
-                    trial.left.append(f"bystander {child.pid}: {told.decode().strip()}")
-                if told.strip() or child.returncode or not segment.exists():
-                    trial.status = "touched"
-                segment.unlink(missing_ok=True)
-            for folder in self.foreign:
-                if not (folder / "their.sock").exists():
-                    trial.status, trial.left = "touched", [*trial.left, f"a foreign folder: {folder}"]
+            os.set_blocking(child.stdout.fileno(), False)
+
+    def ask_bystanders(self) -> list[str]:
+        """What happened to them since they were asked last; nothing may."""
+        found = [f"a foreign folder is gone: {path}" for path in self.foreign if not (path / "their.sock").exists()]
+        for child, segment in self.bystanders.values():
+            assert child.stdout is not None
+            if told := child.stdout.read():
+                found.append(f"bystander {child.pid}: {told.decode().strip()}")
+            if child.poll() is not None or not segment.exists():
+                found.append(f"bystander {child.pid}: dead, or its shared memory is gone")
+        return found
 
     def run(self, trial: Trial) -> None:
         folder = self.options.work / f"trial-{trial.number:03d}"
         folder.mkdir(parents=True, exist_ok=True)
         self.dice.seed(f"{self.options.seed}-{trial.number}-moment")
-        with self.bystanders(trial):
-            run = Run(self, self.options.command, folder)
-            Job.started.add(run.sparkdiag.pid)
-            try:
-                self.kill_and_watch(run, trial)
-            finally:
-                run.clean()
+        run = Run(self, self.options.command, folder)
+        Job.started.add(run.sparkdiag.pid)
+        try:
+            self.kill_and_watch(run, trial)
+        finally:
+            run.clean()
+        if touched := self.ask_bystanders():
+            trial.status, trial.left = "touched", trial.left + touched
         if trial.status in ("ok", "missed") and not self.options.keep:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -378,5 +375,8 @@ class Job:
             trial.note = f"sparkdiag: {run.last_line()}"
 
     def close(self) -> None:
+        for child, segment in self.bystanders.values():
+            child.communicate()
+            segment.unlink(missing_ok=True)
         self.foreign_socket.close()
         shutil.rmtree(self.temporary, ignore_errors=True)
