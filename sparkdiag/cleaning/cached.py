@@ -7,12 +7,13 @@ looked at, so a file somebody put beside it stays.
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 
 import platformdirs
 from filelock import FileLock, Timeout
 
 from sparkdiag.cleaning.found import Found, begins_with, named, plain_file, whole_folder
-from sparkdiag.environment.cache import CACHEDIR_TAG, cache_root, environments_dir, is_ours, list_environments
+from sparkdiag.environment.cache import CACHEDIR_TAG, VARIABLE, cache_root, environments_dir, is_ours, list_environments
 from sparkdiag.environment.lock import DISTRIBUTION, HEADER
 from sparkdiag.environment.prune import delete, exclusive
 
@@ -30,6 +31,9 @@ def roots() -> tuple[Path, ...]:
 
 def in_cache(root: Path) -> tuple[Found, ...]:
     """Everything of sparkdiag's under ``root``, in the order it is to be removed."""
+    if root.is_symlink():
+        because = f"it is a link; for what it leads to: {VARIABLE}={quote(str(root.resolve()))} sparkdiag clean"
+        return (Found(kind="cache", path=str(root), how="never", because=because),)
     if not begins_with(root / TAG, CACHEDIR_TAG):
         return tuple(_machine_files(root))
     return (

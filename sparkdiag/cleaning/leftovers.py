@@ -42,17 +42,19 @@ def _is_ours(folder: Path) -> bool:
 def users_of(folders: Iterable[Path]) -> dict[Path, int]:
     """For each folder that some process has to do with, the pid of one: as working folder, open, mapped or named in
     its command line or environment. A process that this user may not look into counts for nothing."""
-    wanted = {str(folder): folder for folder in folders}
-    if not wanted:
-        return {}
-    pattern = re.compile("|".join(re.escape(path) for path in wanted).encode() + rb"(?![A-Za-z0-9_-])")
+    wanted = tuple(folders)
     found: dict[Path, int] = {}
-    for entry in Path("/proc").iterdir():
+    for entry in Path("/proc").iterdir() if wanted else ():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             for text in _traces(entry):
-                for match in pattern.findall(text):
-                    found.setdefault(wanted[match.decode()], int(entry.name))
+                for folder in named_in(text, wanted):
+                    found.setdefault(folder, int(entry.name))
     return found
+
+
+def named_in(text: bytes, folders: Iterable[Path]) -> list[Path]:
+    """Those of ``folders`` that ``text`` names, or a path below them. Pure."""
+    return [folder for folder in folders if re.search(re.escape(os.fsencode(folder)) + rb"(?![A-Za-z0-9_.-])", text)]
 
 
 def _traces(process: Path) -> Iterator[bytes]:

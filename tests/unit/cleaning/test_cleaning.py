@@ -244,6 +244,32 @@ def test_a_linked_bashrc_is_left_and_the_line_is_named(root: Path, tmp_path: Pat
     assert line in (tmp_path / "dotfiles" / "bashrc").read_text()
 
 
+def test_a_cache_that_is_a_link_is_named_with_the_way_to_clean_it(root: Path, tmp_path: Path) -> None:
+    root.rename(tmp_path / "big disk")
+    root.symlink_to(tmp_path / "big disk")
+    [found] = cached.in_cache(root)
+    assert (found.how, found.because) == (
+        "never",
+        f"it is a link; for what it leads to: SPARKDIAG_CACHE='{tmp_path}/big disk' sparkdiag clean",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (b"A=1\0TMPDIR=/tmp/sparkdiag-abcd1234\0B=2", True),
+        (b"7f00 r--p 0 00:1 5 /tmp/sparkdiag-abcd1234/probe/x", True),
+        (b"/tmp/sparkdiag-abcd1234 (deleted)", True),
+        (b"/tmp/sparkdiag-abcd12345", False),
+        (b"/tmp/sparkdiag-abcd1234.old/x", False),
+        (b"", False),
+    ],
+)
+def test_a_folder_is_used_by_whoever_names_it(text: bytes, named: bool) -> None:
+    folders = (Path("/tmp/sparkdiag-other000"), Path("/tmp/sparkdiag-abcd1234"))
+    assert leftovers.named_in(text, folders) == ([folders[1]] if named else [])
+
+
 def test_this_process_and_strangers_count_for_no_use(tmp_path: Path) -> None:
     assert leftovers.users_of([]) == {}
     assert leftovers.users_of([tmp_path / "sparkdiag-nobody00"]) == {}
