@@ -28,7 +28,7 @@ def inventory(*, config: bool, runs_dir: Path) -> tuple[Found, ...]:
     ``config``: the config file may go too. ``runs_dir``: where run folders are looked for; they are never removed.
     """
     return (
-        *leftovers.leftovers(),
+        *leftovers.leftovers((*cached.roots(), runs_dir)),
         *(found for root in cached.roots() for found in cached.in_cache(root)),
         *shells.completions(),
         *_config(may_go=config),

@@ -1,4 +1,4 @@
-"""Private folders of runs that were killed, guardian and all, and who still uses one."""
+"""What runs that were killed, guardian and all, left in temporary folders, and who still uses it."""
 
 import os
 import re
@@ -6,32 +6,44 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from sparkdiag.cleaning.found import Found, named, whole_folder
+from sparkdiag.cleaning.found import Found, named, plain_file, whole_folder
 from sparkdiag.serving.private_folder import MARKER, base_folder
+from sparkdiag.serving.shared_memory import SHM
 
 NAME = r"sparkdiag-[a-z0-9_]{8}"
+TRIAL = r"\.sparkdiag-doctor-[a-z0-9_]{8}"
+"""What ``doctor`` tries folders and shared memory with. The only shared memory that shows by its name whose it is: a
+server's own has vLLM's names, and is removed by the guardian, which saw the tree hold it, or by nobody."""
 MOST_BYTES = 4 << 20
 
 
-def leftovers() -> tuple[Found, ...]:
-    """Folders of runs where those are made, each with whoever uses it.
+def leftovers(tried: Iterable[Path] = ()) -> tuple[Found, ...]:
+    """Folders of runs where those are made, and what a killed ``doctor`` left where it ``tried``; each with its user.
 
-    Only ones that are this user's and carry the marker, or are empty: what has our kind of name alone is not ours.
+    A folder of a run is this user's and carries the marker, or is empty: what has our kind of name alone is not ours.
     """
     folders = named(Path(base_folder()), NAME, _is_ours)
-    users = users_of(folders)
+    trials = [path for folder in (*tried, Path(SHM)) for path in named(folder, TRIAL, _is_mine)]
+    users = users_of([*folders, *trials])
     return tuple(
-        found.model_copy(update={"how": "never", "because": f"process {users[folder]} uses it"})
-        if folder in users
+        found.model_copy(update={"how": "never", "because": f"process {users[path]} uses it"})
+        if path in users
         else found
-        for folder in folders
-        for found in whole_folder("temporary", folder)
+        for path in (*folders, *trials)
+        for found in (*whole_folder("temporary", path), *plain_file("temporary", path))
     )
+
+
+def _is_mine(path: Path) -> bool:
+    try:
+        return path.lstat().st_uid == os.getuid()
+    except OSError:
+        return False
 
 
 def _is_ours(folder: Path) -> bool:
     try:
-        if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != os.getuid():
+        if folder.is_symlink() or not folder.is_dir() or not _is_mine(folder):
             return False
         marker = folder / MARKER
         return (marker.is_file() and not marker.is_symlink()) or not any(folder.iterdir())

@@ -165,6 +165,19 @@ def test_leftovers_are_ours_by_marker_or_empty_and_unused(root: Path, tmp_path: 
     }
 
 
+def test_what_a_killed_doctor_left_is_found_by_its_name(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leftovers, "SHM", str(tmp_path / "shm"))
+    ours = [write(folder / ".sparkdiag-doctor-abcd_123") for folder in (root, tmp_path / "shm")]
+    ours.append(write(tmp_path / "runs" / ".sparkdiag-doctor-abcd_123" / "x").parent)
+    for name in ("psm_abcd1234", ".sparkdiag-doctor-longer-name"):
+        write(tmp_path / "shm" / name)
+    (tmp_path / "shm" / ".sparkdiag-doctor-linked01").symlink_to(root)
+    found = leftovers.leftovers((root, tmp_path / "runs"))
+    assert paths(found) == set(map(str, ours))
+
+
 def test_a_failure_keeps_no_other_from_going(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unlink = Path.unlink
 
