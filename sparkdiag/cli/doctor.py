@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sparkdiag.cli import completion
 from sparkdiag.cli.failures import print_error
 from sparkdiag.errors import ExitCode, SparkdiagError, UsageError
 from sparkdiag.harmless.printable import printable
@@ -22,11 +23,23 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 def doctor(
-    scenario: Annotated[str | None, typer.Option(help="Check for this scenario: a name, or a TOML file.")] = None,
-    env: Annotated[
-        str | None, typer.Option(help="lab | existing:PYTHON | release:VERSION; default: your config file, else lab.")
+    scenario: Annotated[
+        str | None,
+        typer.Option(help="Check for this scenario: a name, or a TOML file.", autocompletion=completion.scenarios),
     ] = None,
-    dcp: Annotated[int | None, typer.Option(help="Decode context parallel size; default: the scenario's.")] = None,
+    env: Annotated[
+        str | None,
+        typer.Option(
+            help="lab | existing:PYTHON | release:VERSION; default: your config file, else lab.",
+            autocompletion=completion.environments,
+        ),
+    ] = None,
+    dcp: Annotated[
+        int | None,
+        typer.Option(
+            help="Decode context parallel size; default: the scenario's.", autocompletion=completion.dcp_sizes
+        ),
+    ] = None,
     tp: Annotated[int | None, typer.Option(help="Tensor parallel size; DCP must divide it.")] = None,
     repo: Annotated[Path | None, typer.Option(help="vLLM clone that should hold the suspect commit.")] = None,
     out: Annotated[Path, typer.Option(help="Folder that run folders would be made in.")] = Path("runs"),
