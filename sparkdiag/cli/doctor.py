@@ -41,6 +41,7 @@ def doctor(
         ),
     ] = None,
     tp: Annotated[int | None, typer.Option(help="Tensor parallel size; DCP must divide it.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model path or name that the server would be given.")] = None,
     repo: Annotated[Path | None, typer.Option(help="vLLM clone that should hold the suspect commit.")] = None,
     out: Annotated[Path, typer.Option(help="Folder that run folders would be made in.")] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout; talk goes to stderr.")] = False,
@@ -56,7 +57,7 @@ def doctor(
     """
     from sparkdiag.reproducing.signals import Terminated, sigterm_raises
 
-    asked = _asked(scenario=scenario, env=env, dcp=dcp, tp=tp, repo=repo, out=out)
+    asked = _asked(scenario=scenario, env=env, dcp=dcp, tp=tp, model=model, repo=repo, out=out)
     try:
         with sigterm_raises():
             code = _diagnose(asked, as_json=as_json)
@@ -69,7 +70,14 @@ def doctor(
 
 
 def _asked(
-    *, scenario: str | None, env: str | None, dcp: int | None, tp: int | None, repo: Path | None, out: Path
+    *,
+    scenario: str | None,
+    env: str | None,
+    dcp: int | None,
+    tp: int | None,
+    model: str | None,
+    repo: Path | None,
+    out: Path,
 ) -> "Asked":
     """The same choice that ``repro`` makes; only what cannot be understood is refused here."""
     from sparkdiag.doctor.need import Asked
@@ -89,6 +97,7 @@ def _asked(
     return Asked(
         scenario=load_scenario(choice.scenario),
         spec=parse_spec(choice.env_spec),
+        model=model or config.model,
         repo=str(clone) if clone else None,
         runs_dir=str(out),
         dcp=dcp,

@@ -56,6 +56,7 @@ def checks(asked: Asked, known: Known) -> tuple[Check, ...]:
 def _looks(asked: Asked, known: Known) -> dict[Name, Callable[[], tuple[Finding, ...]]]:
     scenario, ranks = asked.scenario, asked.ranks
     return {
+        "model": lambda: look_environment.model(asked),
         "suspect-code": lambda: look_environment.suspect_code(scenario, known),
         "dcp-tp": lambda: (environment.judge_sizes(asked),),
         "git": lambda: look_environment.git(lab=scenario.lab),

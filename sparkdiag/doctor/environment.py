@@ -98,6 +98,21 @@ def judge_existing(look: ExistingLook, *, lab: bool) -> Finding:
     return Finding(name="environment", status="ok", seen=seen, why=_WHY_ENVIRONMENT)
 
 
+def judge_model(model: str | None, *, is_path: bool) -> Finding:
+    """A model that could be looked up, where it is a path, was found."""
+    why = "a server without its model ends after its first minute"
+    if model is None:
+        return Finding(
+            name="model",
+            status="warn",
+            seen="neither the scenario nor your config file names a model",
+            why=why,
+            next_step='sparkdiag doctor --model PATH (repro takes the same), or model = "PATH" in your config file',
+        )
+    seen = f"{model} is there" if is_path else f"{model}: a hub's name; whether it can be had is not tried here"
+    return Finding(name="model", status="ok", seen=seen, why=why)
+
+
 class CodeLook(Value):
     """Where the scenario's functions are, in the vLLM under test."""
 

@@ -15,11 +15,19 @@ from sparkdiag.environment.expected import module_paths
 from sparkdiag.environment.facts import HostFacts, find_uv, gather_facts
 from sparkdiag.environment.interrogate import interpreter_of, interrogate
 from sparkdiag.environment.lock import Lock, bundled_lock, lock_name, parse_lock
-from sparkdiag.environment.plan import BuildPlan, Places, build_plan, release_of
+from sparkdiag.environment.plan import (
+    SPARE_BYTES,
+    TYPICAL_INSTALLED_BYTES,
+    BuildPlan,
+    Places,
+    build_plan,
+    release_of,
+)
 from sparkdiag.environment.prepare import revision_of
 from sparkdiag.environment.spec import EnvironmentSpec, ExistingSpec
 from sparkdiag.errors import EnvironmentFault
 from sparkdiag.scenario.model import Scenario
+from sparkdiag.serving.model_path import check_model, is_path
 
 ASK_TIMEOUT_S = 15.0
 """An interpreter on a cold disk takes seconds."""
@@ -40,7 +48,8 @@ def _built(spec: EnvironmentSpec) -> tuple[Known, tuple[Finding, ...]]:
     root = cache.cache_root()
     lock = _lock(release_of(spec) or "", facts, root=root)
     if lock is None:
-        return Known(python=facts.python), (environment.judge_unbuilt(spec.text, None),)
+        known = Known(python=facts.python, build_bytes=TYPICAL_INSTALLED_BYTES + SPARE_BYTES)
+        return known, (environment.judge_unbuilt(spec.text, None),)
     folder = cache.environments_dir(root) / lock.key
     stamp = cache.read_stamp(folder) if cache.is_ours(folder) else None
     if stamp is None:
@@ -136,6 +145,13 @@ def clone(scenario: Scenario, *, folder: str, revision: str | None) -> tuple[Fin
         folder=folder, shallow=asked.is_shallow(), partial=asked.is_partial(), held=held, contained=contained
     )
     return environment.judge_clone(look, scenario)
+
+
+def model(asked: Asked) -> tuple[Finding, ...]:
+    """Whether a model that is a path can be read. Raises ``UsageError``, as ``repro`` would."""
+    name = asked.model or asked.scenario.server.model
+    check_model(name)
+    return (environment.judge_model(name, is_path=name is not None and is_path(name)),)
 
 
 def git(*, lab: bool) -> tuple[Finding, ...]:

@@ -8,6 +8,7 @@ from sparkdiag.scenario.model import Scenario
 
 Name = Literal[
     "environment",
+    "model",
     "suspect-code",
     "dcp-tp",
     "git",
@@ -35,6 +36,8 @@ class Asked(Value):
 
     scenario: Scenario
     spec: EnvironmentSpec
+    model: str | None = None
+    """Path or hub name that the server would be given; None in the lab, which brings its own."""
     repo: str | None = None
     """Clone in which the suspect commit is looked up."""
     runs_dir: str = "runs"
@@ -74,6 +77,7 @@ def needed(asked: Asked, known: Known) -> tuple[Name, ...]:
     lab = asked.scenario.lab
     in_clone = not lab and (asked.repo is not None or known.checkout is not None)
     conditional: dict[Name, bool] = {
+        "model": not lab,
         # The lab's history proves itself; any other scenario names functions that a given vLLM may not have.
         "suspect-code": not lab and known.import_root is not None,
         "git": lab or in_clone,

@@ -70,7 +70,7 @@ def test_an_existing_environment_is_asked_and_its_gpus_counted(doctor: Doctor) -
     made = fake_environment(doctor.folder / "venv")
     told = doctor.run("--env", f"existing:{made}", CUDA_VISIBLE_DEVICES="")
     assert told.code == 4
-    assert told.bad == {"gpu": "fail"}
+    assert told.bad == {"gpu": "fail", "model": "warn"}
     assert told.one("environment")["seen"].startswith("vLLM 0.26.0, torch 2.11.0, Python 3.")
     assert told.one("suspect-code")["seen"].startswith("_fp8_mqa_logits_torch in vllm/utils/deep_gemm.py")
     assert told.named("uv") == told.named("git") == told.named("clone") == []
@@ -79,7 +79,14 @@ def test_an_existing_environment_is_asked_and_its_gpus_counted(doctor: Doctor) -
 def test_an_environment_without_the_suspect_function(doctor: Doctor) -> None:
     made = fake_environment(doctor.folder / "venv", source="def something_else(): pass\n")
     told = doctor.run("--env", f"existing:{made}", CUDA_VISIBLE_DEVICES="")
-    assert told.bad == {"gpu": "fail", "suspect-code": "fail"}
+    assert told.bad == {"gpu": "fail", "model": "warn", "suspect-code": "fail"}
+
+
+def test_a_model_that_is_not_there(doctor: Doctor) -> None:
+    made = fake_environment(doctor.folder / "venv")
+    for model, status in (("/nonexistent/model", "fail"), ("org/name", "ok")):
+        told = doctor.run("--env", f"existing:{made}", "--model", model, CUDA_VISIBLE_DEVICES="")
+        assert told.one("model")["status"] == status
 
 
 @pytest.mark.parametrize(("target", "said"), [("nowhere", "does not exist"), ("plain", "has no vllm")])

@@ -54,6 +54,14 @@ def test_an_existing_environment_that_lacks_something(findings: Findings, status
     assert said in found.seen
 
 
+def test_a_model_is_named_or_asked_for() -> None:
+    assert environment.judge_model("/models/v4", is_path=True).seen == "/models/v4 is there"
+    assert "not tried here" in environment.judge_model("org/name", is_path=False).seen
+    unnamed = environment.judge_model(None, is_path=False)
+    assert unnamed.status == "warn"
+    assert "--model PATH" in (unnamed.next_step or "")
+
+
 def test_what_is_not_built_is_no_fault_and_says_what_it_takes() -> None:
     found = environment.judge_unbuilt("release:0.31.0", None)
     assert found.status == "ok"

@@ -28,7 +28,7 @@ def test_the_built_lab_needs_git_and_neither_gpu_nor_uv_nor_a_clone() -> None:
 def test_what_must_be_built_needs_uv() -> None:
     assert names(Asked(scenario=LAB, spec=LabSpec()), python="/p") == ALWAYS | {"git", "uv", "sample-environment"}
     release = Asked(scenario=INCIDENT, spec=ReleaseSpec(version="0.32.0"))
-    assert names(release, python="/p") == ALWAYS | {"uv", "sample-environment"}
+    assert names(release, python="/p") == ALWAYS | {"uv", "model", "sample-environment"}
 
 
 def test_a_gpu_environment_needs_gpus_and_its_source() -> None:
@@ -36,6 +36,7 @@ def test_a_gpu_environment_needs_gpus_and_its_source() -> None:
     assert names(asked, python="/p", built=True, import_root="/s") == ALWAYS | {
         "sample-environment",
         "suspect-code",
+        "model",
         "gpu",
     }
     assert "gpu" not in names(asked, python="/p", built=True, cpu_only=True)
@@ -50,7 +51,7 @@ def test_a_clone_is_asked_where_one_is_named_or_imported_from() -> None:
 
 
 def test_an_environment_that_could_not_be_looked_at_leaves_the_rest_to_be_checked() -> None:
-    assert names(Asked(scenario=INCIDENT, spec=EXISTING)) == ALWAYS
+    assert names(Asked(scenario=INCIDENT, spec=EXISTING)) == ALWAYS | {"model"}
 
 
 @given(
