@@ -1,4 +1,5 @@
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -217,3 +218,10 @@ def test_runs_are_listed_newest_first_without_strangers(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(first)
     assert [path for path, _ in list_runs(tmp_path)] == [second, first]
     assert list_runs(tmp_path / "nowhere") == ()
+
+
+@pytest.mark.parametrize("name", ["run.json", "timeline.jsonl", "stacks.jsonl"])
+def test_a_pipe_in_place_of_a_file_holds_no_reader_up(path: Path, name: str) -> None:
+    (path / name).unlink()
+    os.mkfifo(path / name)
+    assert f"{name} cannot be read: it is no plain file" in read_run(path).problems

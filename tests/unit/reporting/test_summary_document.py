@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from sparkdiag.evidence.verdict import Forecast
 from sparkdiag.reporting.document import document, document_json
+from sparkdiag.reporting.phrases import size
 from sparkdiag.reporting.summary import summary, wrapped
 from tests.unit.reporting.sample_runs import COMPLETED, CRAWLING, EVERY, FAILED, SHA, SUSPECT
 
@@ -113,3 +114,11 @@ def test_on_a_terminal_lines_break_between_words_and_hang_under_their_label() ->
 def test_what_is_to_be_copied_stays_on_one_line() -> None:
     text = f"report:   /a b/{'x' * 120}/report.md\nnext:     sparkdiag repro {'--model x ' * 20}--dcp 1"
     assert wrapped(text, columns=80) == text
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "shown"),
+    [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 * 1024**2, "5.0 MiB"), (3 * 1024**4, "3072.0 GiB")],
+)
+def test_a_size_is_told_in_the_unit_that_fits(bytes_: int, shown: str) -> None:
+    assert size(bytes_) == shown
