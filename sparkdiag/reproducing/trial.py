@@ -8,6 +8,7 @@ from sparkdiag.driving.client import ServerClient
 from sparkdiag.driving.prompt import BuiltPrompt, build_prompt
 from sparkdiag.environment.model import Environment
 from sparkdiag.environment.proof import prove_dcp, prove_revision
+from sparkdiag.errors import ServerError
 from sparkdiag.evidence.client import AnswerScored
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.verdict import Baseline, Verdict
@@ -20,6 +21,7 @@ from sparkdiag.reproducing.watch import watch
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.serving.identity import read_identity
 from sparkdiag.serving.launch import LaunchedServer
+from sparkdiag.serving.readiness import failed_request
 
 CANCEL_TIMEOUT_S = 5.0
 
@@ -49,7 +51,7 @@ def prompt_and_judge(
     try:
         observer.require_stacks()
         _prove(run, request, server=server, probe_dir=probe_dir, observer=observer, environment=environment)
-        prompt, nonce = _prompt(run, client=client, scenario=scenario)
+        prompt, nonce = _prompt(run, client=client, scenario=scenario, server=server)
         driver = Driver(client, prompt, scenario=scenario, nonce=nonce, clock=run.clock, sink=run.folder.append)
         run.phase("prompting", f"{prompt.tokens} tokens")
         driver.start()
@@ -97,11 +99,16 @@ def _prove(
     )
 
 
-def _prompt(run: RunInProgress, *, client: ServerClient, scenario: Scenario) -> tuple[BuiltPrompt, str]:
+def _prompt(
+    run: RunInProgress, *, client: ServerClient, scenario: Scenario, server: LaunchedServer
+) -> tuple[BuiltPrompt, str]:
     settings = scenario.prompt
-    client.ensure_fits(prompt_tokens=settings.tokens, max_output_tokens=settings.max_output_tokens)
     nonce = secrets.token_hex(8)
-    prompt = build_prompt(settings, nonce=nonce, count_tokens=client.tokenize_count)
+    try:
+        client.ensure_fits(prompt_tokens=settings.tokens, max_output_tokens=settings.max_output_tokens)
+        prompt = build_prompt(settings, nonce=nonce, count_tokens=client.tokenize_count)
+    except ServerError as error:
+        raise failed_request(error, server) from error
     if not prompt.exact:
         run.note("client", f"the tokenizer allows no exact fit: {prompt.tokens} tokens, {settings.tokens} asked for")
     return prompt, nonce

@@ -15,6 +15,8 @@ from sparkdiag.serving.server_log import PORT_TAKEN, cause_of, phase_of
 PERIOD_S = 0.5
 REQUEST_TIMEOUT_S = 2.0
 SHOWN_LINES = 20
+EXIT_GRACE_S = 3.0
+READ_ON = "read the log lines above; server.log in the run folder has all of them"
 
 
 class PortTaken(ServerError):
@@ -68,17 +70,31 @@ def wait_ready(
             time.sleep(period_s)
 
 
-def failed_start(ended: ServerExit, lines: tuple[str, ...]) -> ServerError:
+def failed_start(ended: ServerExit, lines: tuple[str, ...], *, during: str = "while it was starting") -> ServerError:
     """The error for a server that ended while it loaded: the known cause where the log shows one."""
     how = ended.how if ended.process in (None, "APIServer") else f"{ended.process}: {ended.how}"
     cause = cause_of(lines)
     why = f": {cause.text}" if cause else ""
     kind = PortTaken if cause == PORT_TAKEN else ServerError
     return kind(
-        f"the server ended while it was starting ({how}){why}",
-        remedy=cause.remedy if cause else "read the log lines above; server.log in the run folder has all of them",
+        f"the server ended {during} ({how}){why}",
+        remedy=cause.remedy if cause else READ_ON,
         details=lines[-SHOWN_LINES:],
     )
+
+
+def failed_request(error: ServerError, server: Loading) -> ServerError:
+    """``error`` of a request before the prompt, with the server's last words, and how it ended where it did.
+
+    A broken connection is often the first sign of that: the exit is waited for, a few seconds.
+    """
+    deadline_s = time.monotonic() + EXIT_GRACE_S
+    while (ended := server.poll()) is None and time.monotonic() < deadline_s:
+        time.sleep(0.1)
+    if ended is None:
+        return ServerError(error.message, remedy=READ_ON, details=server.last_lines[-SHOWN_LINES:])
+    server.wait_gone(5)
+    return failed_start(ended, server.last_lines, during="before the prompt was sent")
 
 
 def _healthy(client: httpx.Client) -> bool:

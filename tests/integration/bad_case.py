@@ -22,6 +22,16 @@ argv = sys.argv[1:]
 assert argv[0] == "serve", argv
 if said := os.environ.get("BAD_LAST_WORDS"):
     sys.exit("\\n".join([f"INFO loading {{argv[1]}}", said]))
+if dying := os.environ.get("BAD_DIES_AT"):
+    from http.server import BaseHTTPRequestHandler as Handler
+    parse = Handler.parse_request
+    def parse_or_die(self):
+        good = parse(self)
+        if good and self.path == dying:
+            print("ERROR fake: the tokenizer crashed", file=sys.stderr, flush=True)
+            os._exit(3)
+        return good
+    Handler.parse_request = parse_or_die
 if knock := os.environ.get("BAD_PORT_KNOCK"):
     with open(knock + ".port", "w") as told:
         told.write(argv[argv.index("--port") + 1])

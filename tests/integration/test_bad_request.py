@@ -81,6 +81,14 @@ def test_a_repo_where_no_git_is_installed_names_git(case: BadCase, tmp_path: Pat
     assert_nothing_started(case)
 
 
+def test_a_lock_that_cannot_be_made_is_named(case: BadCase) -> None:
+    (case.folder / "a-file").write_text("", encoding="utf-8")
+    ended = case.refused(*case.repro_arguments(), code=4, XDG_CACHE_HOME=str(case.folder / "a-file"))
+    assert "lock" in ended.error and "cannot be made" in ended.error
+    assert "XDG_CACHE_HOME=" in ended.next
+    assert_nothing_started(case)
+
+
 def test_a_second_run_waits_with_one_line_and_no_wait_ends_with_4(case: BadCase) -> None:
     gate = case.folder / "gate"
     os.mkfifo(gate)

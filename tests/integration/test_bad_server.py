@@ -38,6 +38,14 @@ def test_a_hub_that_cannot_be_reached_is_the_servers_to_say(tmp_path: Path) -> N
     assert "--model /path" in ended.next
 
 
+def test_a_server_that_dies_before_the_prompt_is_shown_with_its_last_lines(tmp_path: Path) -> None:
+    case = BadCase(tmp_path, BAD_DIES_AT="/tokenize")
+    ended = case.refused(*case.repro_arguments(), code=5)
+    assert ended.error == "error: the server ended before the prompt was sent (exit code 3)"
+    assert "  ERROR fake: the tokenizer crashed" in ended.err.splitlines()
+    assert case.record()["status"] == "failed"
+
+
 @pytest.mark.parametrize(
     ("who", "event"), [("the API server", "api request"), ("EngineCore", "engine up"), ("a worker", "worker up")]
 )
