@@ -19,6 +19,8 @@ from sparkdiag.harmless.printable import printable
 BODY_LIMIT_BYTES = 8 * 2**20
 REQUEST_TIMEOUT_S = 5.0
 """For a whole answer, not only for the pause between two of its pieces."""
+HEALTH_EVERY_S = 5.0
+"""It tells little and costs as much as the rest: asked seldom, and whenever ``/metrics`` fails."""
 
 _KV_USAGE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
 _CACHE_CONFIG = "vllm:cache_config_info"
@@ -107,6 +109,7 @@ class MetricsReader:
     def __init__(self, base_url: str, *, clock: Callable[[], float], timeout_s: float = REQUEST_TIMEOUT_S) -> None:
         self._clock = clock
         self._timeout_s = timeout_s
+        self._health_due_s = float("-inf")
         self._client = httpx.Client(
             base_url=base_url,
             timeout=timeout_s,
@@ -132,7 +135,10 @@ class MetricsReader:
         except (httpx.HTTPError, MetricsFormatError, _AnswerRefused, RuntimeError, ValueError) as failure:
             error = printable(f"/metrics: {failure or type(failure).__name__}", limit=200)
         latency_s = self._clock() - began_s
-        health_status, health_error = self._health()
+        health_status, health_error = None, None
+        if error is not None or began_s >= self._health_due_s:
+            self._health_due_s = began_s + HEALTH_EVERY_S
+            health_status, health_error = self._health()
         at_s = began_s + latency_s
         point = MetricPoint(
             t_s=at_s,

@@ -77,19 +77,29 @@ class ProcessTree:
             # Once: were the root's pid reused later, the new process would not be the server's.
             self._remember(_opened(self._root_pid))
             self._root_seen = True
-        for root in tuple(self._known.values()):
-            for child in _children(root):
-                self._remember(child)
         self._known = {key: process for key, process in self._known.items() if is_alive(key)}
+        children = _children_by_parent()
+        waiting = list(self._known)
+        while waiting:
+            parent_pid, started_at_s = waiting.pop()
+            for pid in children.get(parent_pid, ()):
+                child = self._remember(_opened(pid), not_before_s=started_at_s)
+                waiting += [child] if child is not None else []
         return tuple(self._known.values())
 
-    def _remember(self, process: psutil.Process | None) -> None:
+    def _remember(self, process: psutil.Process | None, *, not_before_s: float = 0.0) -> ProcessKey | None:
+        """Its key where it is new; None where it is known, gone, or one too many, or older than its parent: then the
+        parent's pid has changed hands."""
         if process is None or process.pid == os.getpid() or len(self._known) >= MOST_PROCESSES:
-            return
+            return None
         try:
-            self._known.setdefault((process.pid, process.create_time()), process)
+            key = (process.pid, process.create_time())
         except psutil.Error:
-            return
+            return None
+        if key in self._known or key[1] < not_before_s:
+            return None
+        self._known[key] = process
+        return key
 
 
 def _opened(pid: int) -> psutil.Process | None:
@@ -99,11 +109,20 @@ def _opened(pid: int) -> psutil.Process | None:
         return None
 
 
-def _children(process: psutil.Process) -> list[psutil.Process]:
-    try:
-        return process.children(recursive=True)
-    except psutil.Error:
-        return []
+def _children_by_parent() -> dict[int, list[int]]:
+    """Every process's children, by one scan of /proc; psutil scans all of it once for each process asked about."""
+    found: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208 - as below
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - thousands of them, every other second
+                # proc_pid_stat(5); what precedes the last parenthesis is the process's own choice.
+                parent_pid = int(file.read().rpartition(b")")[2].split(None, 2)[1])
+        except (OSError, ValueError, IndexError):
+            continue  # it ended meanwhile
+        found.setdefault(parent_pid, []).append(int(name))
+    return found
 
 
 def _describe(process: psutil.Process) -> ProcessInfo | None:

@@ -112,3 +112,28 @@ def test_nobody_there() -> None:
     assert point.error is not None
     assert point.error.startswith("/metrics")
     assert (point.health_status, capacity) == (None, None)
+
+
+def test_health_is_asked_seldom_and_whenever_metrics_fail(serve: Serve) -> None:
+    asked: list[str] = []
+    failing: list[bool] = []
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        asked.append(handler.path)
+        if failing and handler.path == "/metrics":
+            handler.send_error(500)
+        else:
+            plain(handler, TEXT if handler.path == "/metrics" else b"")
+
+    now_s = [100.0]
+    reader = MetricsReader(serve(answer), clock=lambda: now_s[0])
+    try:
+        for seconds in (0.0, 1.0, 1.0, metrics.HEALTH_EVERY_S):
+            now_s[0] += seconds
+            reader.read()
+        failing.append(True)
+        point, _capacity = reader.read()
+    finally:
+        reader.close()
+    assert asked == ["/metrics", "/health", "/metrics", "/metrics", "/metrics", "/health", "/metrics", "/health"]
+    assert (point.health_status, point.error) == (200, "/metrics answered 500")
