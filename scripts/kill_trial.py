@@ -112,7 +112,7 @@ class Run:
         now = segments()
         pids = {pid for pid, _ in self.known}
         for name, inode in now.items():
-            numbers = {int(text) for text in re.findall(r"\d{2,}", name)}
+            numbers = {int(text) for text in re.split(r"[^0-9A-Za-z]", name) if text.isdecimal()}
             if self.before.get(name) != inode and numbers & pids:
                 self.held[name] = inode
         new = [name for name, inode in now.items() if self.before.get(name) != inode and name not in self.held]
