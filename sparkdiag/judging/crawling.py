@@ -17,6 +17,16 @@ SUSPECT_SHARE = 0.6
 LOOK_TIMES_HEALTHY, LOOK_AT_MOST_S = 2.5, 60.0
 """A forecast counts once this many healthy times (at most a minute) have gone by: a busy host or a kernel compiled
 on first use makes a slow start of some seconds that says nothing about the rest."""
+SLOW_START_S, SLOW_START_TIMES_HEALTHY, FAR_BEYOND = 25.0, 4.0, 4.0
+"""And not before so many seconds (or healthy times, if that is less), unless it is this many times beyond the limit: a
+forecast knows only the pace that was seen, and a prefill that goes at 15 times the healthy time for its first 20 s may
+end at 8. One that goes at 40 times is left to the first rule."""
+QUIET_S = 15.0
+"""Without an advance for longer than this, and than twice what was seen to pass between two of them, a prefill may have
+stopped. Two late looks in a row are shorter."""
+
+FRESH_S, FRESH_SHARE = 5.0, 0.2
+"""What a forecast from loop variables rests on must be as fresh as this: so many seconds, or this share of the time."""
 
 Proof = Literal["loop-variables", "kv-cache-usage", "elapsed"]
 
@@ -111,7 +121,16 @@ def _confirmations(scene: Scene, pace: Pace, limit: Limit, *, proof: Proof) -> t
 
 
 def _contradicted(pace: Pace, limit: Limit) -> bool:
-    return any(forecast.high_s < limit.seconds for forecast in pace.forecasts)
+    """The clock that is not the proof thinks it no stall: of a pace that has just changed it may have heard first."""
+    return any(forecast.best_s <= limit.seconds for forecast in pace.forecasts)
+
+
+def _look_after_s(sure_low_s: float, limit: Limit) -> float:
+    """When a forecast that promises at least ``sure_low_s`` counts."""
+    soon_s = LOOK_TIMES_HEALTHY * limit.healthy_s
+    if sure_low_s < FAR_BEYOND * limit.seconds:
+        soon_s = max(soon_s, min(SLOW_START_S, SLOW_START_TIMES_HEALTHY * limit.healthy_s))
+    return min(soon_s, LOOK_AT_MOST_S)
 
 
 def _sure_low_s(forecast: Forecast) -> float:
@@ -120,12 +139,12 @@ def _sure_low_s(forecast: Forecast) -> float:
     return forecast.low_s - 0.5 * (forecast.best_s - forecast.low_s)
 
 
-def _forecast_proof(pace: Pace, limit: Limit) -> Proof | None:
-    if pace.loop is not None and _sure_low_s(pace.loop) > limit.seconds:
-        return "loop-variables"
-    if pace.loop is None and pace.kv is not None and _sure_low_s(pace.kv) > limit.seconds:
-        return "kv-cache-usage"
-    return None
+def _forecast_proof(pace: Pace, limit: Limit) -> tuple[Proof, float] | None:
+    """The clock that foresees a stall, and what it promises at least."""
+    forecast = pace.loop if pace.loop is not None else pace.kv
+    if forecast is None or _sure_low_s(forecast) <= limit.seconds:
+        return None
+    return forecast.source, _sure_low_s(forecast)
 
 
 def find_crawl(scene: Scene, scenario: Scenario, pace: Pace, limit: Limit) -> Crawl | NotCrawling:
@@ -135,16 +154,18 @@ def find_crawl(scene: Scene, scenario: Scenario, pace: Pace, limit: Limit) -> Cr
     in_suspect = suspicion is not None and suspicion.share >= SUSPECT_SHARE
     standing = _main_standing(scene, min_samples=patience.min_samples)
     if scene.moment.elapsed_s > limit.seconds:
-        return _past_the_limit(scene, pace, suspicion=suspicion if in_suspect else None, standing=standing)
+        return _past_the_limit(scene, limit, suspicion=suspicion if in_suspect else None, standing=standing)
     if not in_suspect:
         return NotCrawling(_why_no_suspect(scene, patience.min_samples))
-    proof = _forecast_proof(pace, limit)
-    if proof is None:
+    found = _forecast_proof(pace, limit)
+    if found is None:
         return NotCrawling(_why_no_proof(pace, limit))
-    if scene.moment.elapsed_s < min(LOOK_TIMES_HEALTHY * limit.healthy_s, LOOK_AT_MOST_S):
+    proof, sure_low_s = found
+    if scene.moment.elapsed_s < _look_after_s(sure_low_s, limit):
         return NotCrawling("looks like a stall, but a slow start could look the same this early")
-    if not pace.advances:
-        return NotCrawling("the suspect function was not seen to advance yet")
+    still = _why_still(scene)
+    if still is not None:
+        return NotCrawling(still)
     if proof == "loop-variables" and pace.loop_lately is not None and pace.loop_lately.best_s <= limit.seconds:
         return NotCrawling("not certain yet: of late it goes faster than at the start")
     if _contradicted(pace, limit):
@@ -176,17 +197,32 @@ def _why_no_proof(pace: Pace, limit: Limit) -> str:
     return f"slow: {text}"
 
 
+def _why_still(scene: Scene) -> str | None:
+    """None while it is known to get on: what has stopped for good is stuck, however slow it was before."""
+    if scene.moved_s is None:
+        return "the suspect function was not seen to advance yet"
+    quiet_s = scene.moment.now_s - scene.moved_s
+    if quiet_s > max(QUIET_S, 2 * scene.longest_still_s):
+        return f"nothing was seen to advance in the last {quiet_s:.0f} s: stuck, if that lasts"
+    unseen_s = scene.moment.now_s - scene.positions[-1].at_s if scene.positions else 0.0
+    if unseen_s > max(FRESH_S, FRESH_SHARE * scene.moment.elapsed_s):
+        return f"no sample showed the loop variables in the last {unseen_s:.0f} s: their pace may have changed"
+    return None
+
+
 def _past_the_limit(
-    scene: Scene, pace: Pace, *, suspicion: Suspicion | None, standing: Standing | None
+    scene: Scene, limit: Limit, *, suspicion: Suspicion | None, standing: Standing | None
 ) -> Crawl | NotCrawling:
-    """No first token after the factor times the healthy time is a proof by itself, if the prefill is seen to move."""
+    """No first token after the factor times the healthy time is a proof by itself, if the prefill is seen to move
+    after that: one that stopped before is stuck."""
+    limit_s = scene.moment.sent_s + limit.seconds
     sources = []
-    if pace.loop_advances:
+    if scene.advanced_s is not None and scene.advanced_s > limit_s:
         sources.append("loop-variables")
-    if pace.kv_pace is not None and len(pace.kv_pace.rises) >= 2:
+    if len(scene.meters.rises) >= 2 and scene.meters.rises[-1].seen_s > limit_s:
         sources.append("kv-cache-usage")
     if not sources:
-        return NotCrawling("beyond the factor times the healthy time, but nothing was seen to advance (yet)")
+        return NotCrawling("beyond the factor times the healthy time, but since then nothing was seen to advance (yet)")
     if suspicion is None and scene.meters.others:
         return NotCrawling("beyond the factor times the healthy time, but the server also ran other requests")
     if standing is not None and suspicion is None and standing.state in ("idle", "reply-wait"):

@@ -75,6 +75,19 @@ def forecast_fact(forecast: Forecast, limit: Limit | None) -> EvidenceItem:
     return EvidenceItem(source=forecast.source, text=text)
 
 
+def foresight_facts(pace: Pace, limit: Limit, *, elapsed_s: float) -> list[EvidenceItem]:
+    """What would have to happen for a foreseen stall not to come true."""
+    if not pace.forecasts or elapsed_s >= limit.seconds:
+        return []
+    first = pace.forecasts[0]
+    faster = (first.best_s - elapsed_s) / (limit.seconds - elapsed_s)
+    text = (
+        f"foreseen from the pace of the first {elapsed_s:.0f} s: if the rest went more than {faster:.1f} times faster "
+        "than that, it would be slow but no stall"
+    )
+    return [EvidenceItem(source=first.source, text=text)]
+
+
 def kv_facts(pace: Pace) -> list[EvidenceItem]:
     """How KV use rose."""
     kv = pace.kv_pace

@@ -11,6 +11,7 @@ from sparkdiag.judging.facts import (
     client_fact,
     doubts,
     forecast_fact,
+    foresight_facts,
     kv_facts,
     loop_facts,
     odd_rank_facts,
@@ -160,6 +161,8 @@ def _crawling(case: _Case, crawl: Crawl, limit: Limit) -> Verdict:
         evidence.append(baseline_fact(case.baseline, limit))
     against = doubts(scene, case.baseline)
     against += [forecast_fact(forecast, limit) for forecast in pace.forecasts if forecast.low_s <= limit.seconds]
+    if crawl.proof != "elapsed":
+        against += foresight_facts(pace, limit, elapsed_s=scene.moment.elapsed_s)
     if crawl.suspicion is None:
         names = ", ".join(signature.function for signature in case.scenario.signatures)
         text = f"the time does not show in {names}: {crawl.function or 'nothing'} is where the host waits"
@@ -197,6 +200,9 @@ def _stuck(case: _Case, standstill: Standstill) -> Verdict:
     if standstill.kind in ("gpu-wait", "collective-wait"):
         text = "a frame at a sync point says where the host waits, not what the GPU runs"
         against.append(EvidenceItem(source="stacks", text=text))
+    if standstill.maybe_slow:
+        text = f"nothing was ever seen to advance: a single pass that takes longer than {seconds:.0f} s looks the same"
+        against.append(EvidenceItem(source="loop-variables", text=text))
     return Verdict(
         outcome="stalled",
         mode="stuck",

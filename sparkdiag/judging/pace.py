@@ -30,7 +30,7 @@ class Pace:
     plan: PrefillPlan | None
     loop: Forecast | None
     loop_lately: Forecast | None
-    """From the later half of the points alone: a slow start that is over does not show here."""
+    """From the later half of the time alone: a slow start that is over does not show here."""
     kv: Forecast | None
     kv_pace: KvPace | None
     loop_advances: bool
@@ -38,11 +38,6 @@ class Pace:
     @property
     def forecasts(self) -> tuple[Forecast, ...]:
         return tuple(forecast for forecast in (self.loop, self.kv) if forecast is not None)
-
-    @property
-    def advances(self) -> bool:
-        """Something in the prefill is known to have moved."""
-        return self.loop_advances or (self.kv_pace is not None and len(self.kv_pace.rises) >= 2)
 
     def kv_flat_limit_s(self, limit: Limit) -> float | None:
         """Standing longer than this on one level of KV use is itself beyond the limit: the factor times the healthy
@@ -71,6 +66,14 @@ def _agrees(pace: KvPace, points: list[WorkPoint], plan: PrefillPlan) -> bool:
     return 0.8 * seen - 2 * plan.chunk_tokens <= allotted <= 1.25 * seen + 4 * plan.chunk_tokens
 
 
+def _later_half(points: list[WorkPoint]) -> list[WorkPoint]:
+    """By time: of a long run there are fewer points of the past."""
+    if not points:
+        return []
+    middle_s = (points[0].at_s + points[-1].at_s) / 2
+    return [point for point in points if point.at_s >= middle_s]
+
+
 def pace_of(scene: Scene, scenario: Scenario, observation: Observation) -> Pace:
     """Both clocks read; each is None where it cannot be."""
     positions = scene.positions
@@ -79,7 +82,7 @@ def pace_of(scene: Scene, scenario: Scenario, observation: Observation) -> Pace:
     kv = kv_pace(scene.meters, cache_tokens=cache, moment=scene.moment)
     points = work_points(positions, plan) if plan is not None else []
     loop = forecast_from_loops(points, plan, scene.moment) if plan is not None else None
-    lately = forecast_from_loops(points[len(points) // 2 :], plan, scene.moment) if plan is not None else None
+    lately = forecast_from_loops(_later_half(points), plan, scene.moment) if plan is not None else None
     if kv is not None and plan is not None and not _agrees(kv, points, plan):
         kv = replace(kv, tokens_known=False)
     return Pace(

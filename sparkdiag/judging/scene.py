@@ -54,6 +54,18 @@ class Scene:
         return max((worker.advanced_s for worker in self.seen if worker.advanced_s is not None), default=None)
 
     @property
+    def moved_s(self) -> float | None:
+        """When the prefill was last seen to get on: the suspect's loop, or KV use for the second time or later (a first
+        rise says only that it was scheduled)."""
+        rise_s = self.meters.rises[-1].seen_s if len(self.meters.rises) >= 2 else None
+        return max((at for at in (self.advanced_s, rise_s) if at is not None), default=None)
+
+    @property
+    def longest_still_s(self) -> float:
+        """The longest time for which all workers are known to have stood still together and then moved, at most."""
+        return min((worker.longest_still_s for worker in self.seen), default=0.0)
+
+    @property
     def arrived(self) -> bool:
         """The engine was seen to have the request: until then the API server may still be reading a long prompt."""
         return self.meters.arrived or any(worker.tally.busy for worker in self.seen)

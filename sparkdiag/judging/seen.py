@@ -43,7 +43,7 @@ class WorkerSeen:
     stretch: Stretch | None = None
     """The newest looks that are all the same."""
     longest_still_s: float = 0.0
-    """The longest time it was seen at one place before it was seen at another."""
+    """The longest time it was seen at one place, KV use the same, before it was seen at another."""
     positions: Sparse[CallPosition] = field(default_factory=Sparse)
     """Of its suspect calls before the first token."""
     calls: int = 0
@@ -92,22 +92,24 @@ def seen_after(seen: Seen | None, observation: Observation, scenario: Scenario) 
     if seen is None or seen.sent_s != moment.sent_s:
         seen = Seen(sent_s=moment.sent_s)
     first_token_s = finite(observation.client.first_token_s)
+    meters = seen.meters.plus(
+        observation.metrics, sent_s=moment.sent_s, until_s=moment.now_s, first_token_s=first_token_s
+    )
     return Seen(
         sent_s=moment.sent_s,
         now_s=moment.now_s,
-        workers=_workers_after(seen, observation, scenario, moment),
-        meters=seen.meters.plus(
-            observation.metrics, sent_s=moment.sent_s, until_s=moment.now_s, first_token_s=first_token_s
-        ),
+        workers=_workers_after(seen, observation, scenario, moment=moment, meters=meters),
+        meters=meters,
         gpus=seen.gpus.plus(observation.gpus),
     )
 
 
 def _workers_after(
-    seen: Seen, observation: Observation, scenario: Scenario, moment: Moment
+    seen: Seen, observation: Observation, scenario: Scenario, *, moment: Moment, meters: Meters
 ) -> Mapping[int, WorkerSeen]:
     found = dict(seen.workers)
     workers = observation.workers
+    rises_s = [rise.seen_s for rise in meters.rises]
     new = _new_samples(seen, observation, moment)
     for worker in workers:
         samples = new.get(worker.pid)
@@ -117,6 +119,7 @@ def _workers_after(
                 signatures=signatures_for(worker, scenario),
                 sent_s=moment.sent_s,
                 first_token_s=finite(observation.client.first_token_s),
+                rises_s=rises_s,
                 newest=max(_FEWEST_POSITIONS, _NEWEST_POSITIONS // len(workers)),
             )
             found[worker.pid] = _worker_after(seen.of(worker.pid), samples, step)
@@ -149,6 +152,7 @@ class _Step:
     signatures: tuple[Signature, ...]
     sent_s: float
     first_token_s: float | None
+    rises_s: Sequence[float]
     newest: int
 
 
@@ -169,7 +173,7 @@ def _worker_after(worker: WorkerSeen, samples: Sequence[StackSample], step: _Ste
     prefill = [look for look in looks if first_s is None or look.at_s <= first_s]
     positions = [position for look in prefill if (position := position_of(look, clock)) is not None]
     calls, advanced_s = _advances(worker, positions)
-    stretch, still_s = stretch_after(worker.stretch, looks, clock)
+    stretch, still_s = stretch_after(worker.stretch, looks, clock, rises_s=step.rises_s)
     return WorkerSeen(
         pid=worker.pid,
         ended_s=ended_s,

@@ -1,8 +1,9 @@
 """The newest looks at one worker that are all the same: how long it has stood where it stands."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sparkdiag.evidence.stacks import Frame
 from sparkdiag.judging.numbers import count
@@ -33,10 +34,10 @@ class Stretch:
 
 
 def stretch_after(
-    before: Stretch | None, looks: Sequence[Look], clock: LayerClock | None
+    before: Stretch | None, looks: Sequence[Look], clock: LayerClock | None, *, rises_s: Sequence[float]
 ) -> tuple[Stretch | None, float]:
-    """(the stretch with more looks in order of time, seconds of the longest one that ended with them). Time spent
-    waiting for a call to begin is no stand."""
+    """(the stretch with more looks in order of time, seconds of the longest stand that ended with them). A stand is
+    broken where KV use rose (``rises_s``), and time spent waiting for a call to begin is none."""
     if not looks:
         return before, 0.0
     key, last, times = (before.key, before.last, list(before.times_s)) if before else ((), looks[0], [])
@@ -45,11 +46,16 @@ def stretch_after(
         here = standing_key(look, clock)
         if here != key:
             if times and last.state not in ("idle", "reply-wait"):
-                longest_s = max(longest_s, times[-1] - times[0])
+                longest_s = max(longest_s, _longest_gap_s(times[0], times[-1], rises_s))
             key, times = here, []
         last = look
         times.append(look.at_s)
     return Stretch(key=key, last=last, times_s=tuple(times)), longest_s
+
+
+def _longest_gap_s(first_s: float, last_s: float, rises_s: Sequence[float]) -> float:
+    broken = rises_s[bisect_right(rises_s, first_s) : bisect_left(rises_s, last_s)]
+    return max(after - before for before, after in pairwise([first_s, *broken, last_s]))
 
 
 def standing_key(look: Look, clock: LayerClock | None) -> tuple[object, ...]:

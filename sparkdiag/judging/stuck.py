@@ -1,6 +1,7 @@
 """Stuck: nothing moved for as long as the scenario is patient. Every doubt means "not stuck"."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sparkdiag.evidence.verdict import Baseline
 from sparkdiag.judging.numbers import finite
@@ -9,10 +10,12 @@ from sparkdiag.judging.progress import position_of
 from sparkdiag.judging.scene import Scene
 from sparkdiag.judging.signature import kind_of_state
 from sparkdiag.judging.stretch import Stretch
-from sparkdiag.scenario.model import Patience, Scenario
+from sparkdiag.scenario.model import Scenario
 
 _UNSURE_PATIENCE = 3.0
-"""Times ``stuck_s`` where a standstill could be one long GPU step, or KV use cannot be read."""
+"""Times ``stuck_s`` where a standstill could be one long pass or GPU step, or KV use cannot be read."""
+_TIMES_SEEN = 3.0
+"""Times the longest stand that was seen to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +31,36 @@ class Standstill:
     samples: int
     words: str
     sources_kv: bool
+    maybe_slow: bool
+    """True where nothing was seen to advance since the prompt was sent: one very long pass would look the same."""
 
 
-def _needed_s(patience: Patience, *, blind: bool, unsure: bool, baseline: Baseline | None) -> float:
-    needed = patience.stuck_s
-    if blind:
-        needed *= _UNSURE_PATIENCE
-    if unsure:
+def _needed_s(scene: Scene, scenario: Scenario, culprit: Stretch, *, blind: bool, baseline: Baseline | None) -> float:
+    """How long a stand must last before it is one.
+
+    A single pass of a suspect's loop, or a single GPU step, may take longer than ``stuck_s`` on a slow device. What was
+    seen to pass between two advances of this very run is the measure; where nothing ever advanced there is none.
+    """
+    patience, state = scenario.patience, culprit.last.state
+    needed = patience.stuck_s * (_UNSURE_PATIENCE if blind else 1.0)
+    if state in ("idle", "reply-wait"):
+        return needed
+    if state in ("gpu-wait", "collective-wait", "jit-compile"):
         healthy = finite(baseline.seconds) if baseline else None
         needed = max(needed, healthy if healthy is not None else _UNSURE_PATIENCE * patience.stuck_s)
-    return needed
+    if scene.moved_s is None:
+        needed = max(needed, _UNSURE_PATIENCE * patience.stuck_s)
+    return max(needed, _TIMES_SEEN * _longest_quiet_s(scene, scenario, culprit))
+
+
+def _longest_quiet_s(scene: Scene, scenario: Scenario, culprit: Stretch) -> float:
+    """The longest stand that was seen to end. A loop that is seen to advance is the finest clock; else a chunk may
+    pass without any sign, from one rise of KV use to the next."""
+    position = position_of(culprit.last, scenario.layer_clock)
+    if position is not None and position.total > 1 and scene.advanced_s is not None:
+        return scene.longest_still_s
+    rises = [rise.seen_s for rise in scene.meters.rises]
+    return max([scene.longest_still_s, *(after - before for before, after in pairwise(rises))])
 
 
 def find_standstill(scene: Scene, scenario: Scenario, baseline: Baseline | None) -> Standstill | None:
@@ -59,8 +82,7 @@ def find_standstill(scene: Scene, scenario: Scenario, baseline: Baseline | None)
     culprit = _culprit(still)
     if culprit.last.state in ("idle", "reply-wait") and not scene.arrived:
         return None
-    unsure = culprit.last.state in ("gpu-wait", "collective-wait", "jit-compile")
-    if until - since < _needed_s(patience, blind=not flat, unsure=unsure, baseline=baseline):
+    if until - since < _needed_s(scene, scenario, culprit, blind=not flat, baseline=baseline):
         return None
     return _named(culprit, scene, scenario, since=since, until=until, kv=flat)
 
@@ -101,4 +123,5 @@ def _named(culprit: Stretch, scene: Scene, scenario: Scenario, *, since: float, 
         samples=culprit.count_since(since),
         words=words,
         sources_kv=kv,
+        maybe_slow=scene.moved_s is None and look.state not in ("idle", "reply-wait"),
     )
