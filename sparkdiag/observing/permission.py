@@ -59,7 +59,10 @@ def ptrace_remedy(facts: PtraceFacts, *, pyspy: Path) -> str:
     if facts.yama_scope == 3:
         return "this kernel forbids ptrace until it is rebooted (kernel.yama.ptrace_scope=3): reboot with 0"
     if facts.effective:
-        return "a seccomp filter stands in the way: `docker run --security-opt seccomp=unconfined --cap-add SYS_PTRACE`"
+        return (
+            "sparkdiag has the capability, so a seccomp filter probably stands in the way: "
+            "`docker run --security-opt seccomp=unconfined --cap-add SYS_PTRACE`"
+        )
     if not facts.obtainable:
         return (
             "start this container with the capability: `docker run --cap-add SYS_PTRACE` "
