@@ -13,7 +13,7 @@ from sparkdiag.driving.completion import CompletionReader, error_message
 from sparkdiag.driving.sse import StreamFault
 from sparkdiag.errors import ServerError, UsageError
 from sparkdiag.evidence.client import ResponseEnd, TokenChunk
-from sparkdiag.harmless.printable import one_line
+from sparkdiag.harmless.excerpt import one_line
 
 MAX_TOKENIZE_BYTES = 256 * 1024 * 1024
 """/tokenize answers with every token's id: some 4 MB for half a million."""

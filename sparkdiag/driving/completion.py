@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from sparkdiag.driving.sse import EventLines, StreamFault
 from sparkdiag.evidence.client import ResponseEnd, TokenChunk
-from sparkdiag.harmless.printable import one_line
+from sparkdiag.harmless.excerpt import one_line
 
 MAX_TEXT_CHARACTERS = 8 * 1024 * 1024
 

@@ -57,11 +57,6 @@ def printable(text: str, *, newlines: bool = False, limit: int | None = None) ->
     return shown if limit is None else cut(shown, limit)
 
 
-def one_line(text: str, *, limit: int = 300) -> str:
-    """Any text as one line: runs of white space become a blank, the rest is made visible and cut."""
-    return printable(" ".join(text[: limit * 8].split()), limit=limit)
-
-
 def cut(text: str, limit: int) -> str:
     """``text``, of which a cut shows as an ellipsis."""
     return text if len(text) <= limit else text[: max(limit - 1, 0)] + "…"

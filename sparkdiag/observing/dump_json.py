@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from sparkdiag.evidence.stacks import Frame, LocalValue, StackSample, ThreadStack
+from sparkdiag.harmless.excerpt import excerpt
 from sparkdiag.harmless.names import is_telling
-from sparkdiag.harmless.printable import printable
-from sparkdiag.harmless.secrets import redact_text
 
 MOST_THREADS = 512
 MOST_FRAMES = 400
@@ -65,7 +64,7 @@ def kept_value(shown: str, *, by_name: bool) -> LocalValue:
 
 def kept_text(text: str) -> str:
     """The text of a local that the scenario names, without secrets, made visible, cut."""
-    return printable(redact_text(text), limit=KEPT_TEXT_CHARACTERS)
+    return excerpt(text, limit=KEPT_TEXT_CHARACTERS)
 
 
 def _thread(raw: dict[str, Any], kept_names: frozenset[str]) -> ThreadStack:
@@ -74,7 +73,7 @@ def _thread(raw: dict[str, Any], kept_names: frozenset[str]) -> ThreadStack:
     return ThreadStack(
         thread_id=_whole(raw.get("thread_id")),
         os_thread_id=_whole(raw.get("os_thread_id")),
-        thread_name=printable(name, limit=NAME_CHARACTERS) if isinstance(name, str) else None,
+        thread_name=excerpt(name, limit=NAME_CHARACTERS) if isinstance(name, str) else None,
         active=raw.get("active") is True,
         owns_gil=raw.get("owns_gil") is True,
         frames=tuple(
@@ -91,7 +90,7 @@ def _frame(raw: dict[str, Any], kept_names: frozenset[str]) -> Frame:
     return Frame(
         function=_text(raw.get("name"), limit=NAME_CHARACTERS),
         filename=_text(raw.get("filename"), limit=PATH_CHARACTERS),
-        short_filename=printable(short, limit=PATH_CHARACTERS) if isinstance(short, str) else None,
+        short_filename=excerpt(short, limit=PATH_CHARACTERS) if isinstance(short, str) else None,
         line=_whole(raw.get("line")) or 0,
         locals=_locals(variables, kept_names) if isinstance(variables, list) else {},
     )
@@ -116,7 +115,7 @@ def _locals(variables: Iterable[Any], kept_names: frozenset[str]) -> dict[str, L
 
 
 def _text(value: object, *, limit: int) -> str:
-    return printable(value, limit=limit) if isinstance(value, str) and value else "?"
+    return excerpt(value, limit=limit) if isinstance(value, str) and value else "?"
 
 
 def _whole(value: object) -> int | None:

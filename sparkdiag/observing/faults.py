@@ -4,7 +4,7 @@ import re
 from typing import Literal
 
 from sparkdiag.evidence.base import Value
-from sparkdiag.harmless.printable import printable
+from sparkdiag.harmless.excerpt import excerpt
 
 Cause = Literal[
     "permission",
@@ -103,7 +103,7 @@ def no_pyspy(detail: str = "") -> SamplingFault:
     """There is no py-spy to run."""
     return SamplingFault(
         cause="no-py-spy",
-        line="py-spy is not installed" + (f": {printable(detail, limit=200)}" if detail else ""),
+        line="py-spy is not installed" + (f": {excerpt(detail, limit=200)}" if detail else ""),
         remedy="pip install py-spy",
     )
 
@@ -113,7 +113,7 @@ def not_started(detail: str, *, pid: int, missing: bool) -> SamplingFault:
     if missing:
         return no_pyspy(detail)
     return SamplingFault(
-        cause="other", line=f"py-spy could not be started for process {pid}: {printable(detail, limit=200)}"
+        cause="other", line=f"py-spy could not be started for process {pid}: {excerpt(detail, limit=200)}"
     )
 
 
@@ -127,5 +127,5 @@ def first_line(text: str) -> str:
     for line in text.splitlines()[:50]:
         stripped = line.strip()
         if stripped:
-            return printable(stripped, limit=200)
+            return excerpt(stripped, limit=200)
     return ""

@@ -7,7 +7,7 @@ from typing import Any
 import pynvml
 
 from sparkdiag.evidence.timeline import GpuPoint
-from sparkdiag.harmless.printable import printable
+from sparkdiag.harmless.excerpt import excerpt
 
 MOST_GPUS = 64
 
@@ -80,4 +80,4 @@ def _name(handle: Any) -> str:
         name = pynvml.nvmlDeviceGetName(handle)
     except pynvml.NVMLError:
         return "GPU of unknown name"
-    return printable(name if isinstance(name, str) else bytes(name).decode("utf-8", "replace"), limit=100)
+    return excerpt(name if isinstance(name, str) else bytes(name).decode("utf-8", "replace"), limit=100)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pynvml
 
 from sparkdiag.evidence.base import Value
-from sparkdiag.harmless.printable import printable
+from sparkdiag.harmless.excerpt import excerpt
 from sparkdiag.observing.gpu import MOST_GPUS
 
 _DEVICE_NODE = re.compile(r"nvidia[0-9]+")
@@ -43,12 +43,12 @@ def look_at_gpus(dev: Path = Path("/dev")) -> GpuLook:
     try:
         pynvml.nvmlInit()
     except (pynvml.NVMLError, OSError) as error:
-        return GpuLook(problem=printable(str(error), limit=200), device_nodes=nodes)
+        return GpuLook(problem=excerpt(str(error), limit=200), device_nodes=nodes)
     try:
         count = min(pynvml.nvmlDeviceGetCount(), MOST_GPUS)
         return GpuLook(gpus=tuple(_facts(index) for index in range(count)), device_nodes=nodes)
     except (pynvml.NVMLError, OSError) as error:
-        return GpuLook(problem=printable(str(error), limit=200), device_nodes=nodes)
+        return GpuLook(problem=excerpt(str(error), limit=200), device_nodes=nodes)
     finally:
         pynvml.nvmlShutdown()
 
@@ -84,4 +84,4 @@ def _asked(question: Callable[[], T]) -> T | None:
 def _text(value: Any) -> str | None:
     if value is None:
         return None
-    return printable(value if isinstance(value, str) else bytes(value).decode("utf-8", "replace"), limit=100)
+    return excerpt(value if isinstance(value, str) else bytes(value).decode("utf-8", "replace"), limit=100)

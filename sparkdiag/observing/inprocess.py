@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from sparkdiag.evidence.stacks import Frame, LocalValue, StackSample, ThreadStack
+from sparkdiag.harmless.excerpt import excerpt
 from sparkdiag.harmless.names import is_telling
-from sparkdiag.harmless.printable import printable
 from sparkdiag.observing.dump_json import (
     MOST_DIGITS,
     MOST_FRAMES,
@@ -74,7 +74,7 @@ def _thread(raw: ThreadStack, kept_names: frozenset[str]) -> ThreadStack:
     name = raw.thread_name
     return raw.model_copy(
         update={
-            "thread_name": None if name is None else printable(name, limit=NAME_CHARACTERS),
+            "thread_name": None if name is None else excerpt(name, limit=NAME_CHARACTERS),
             "frames": tuple(_frame(frame, kept_names) for frame in raw.frames[:MOST_FRAMES]),
         }
     )
@@ -83,9 +83,9 @@ def _thread(raw: ThreadStack, kept_names: frozenset[str]) -> ThreadStack:
 def _frame(raw: Frame, kept_names: frozenset[str]) -> Frame:
     short = raw.short_filename
     return Frame(
-        function=printable(raw.function, limit=NAME_CHARACTERS),
-        filename=printable(raw.filename, limit=PATH_CHARACTERS),
-        short_filename=None if short is None else printable(short, limit=PATH_CHARACTERS),
+        function=excerpt(raw.function, limit=NAME_CHARACTERS),
+        filename=excerpt(raw.filename, limit=PATH_CHARACTERS),
+        short_filename=None if short is None else excerpt(short, limit=PATH_CHARACTERS),
         line=raw.line,
         locals=dict(list(_kept(raw.locals.items(), kept_names))[:MOST_LOCALS]),
     )

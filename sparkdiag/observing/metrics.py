@@ -14,7 +14,7 @@ from prometheus_client.samples import Sample
 
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.timeline import KvCapacity, MetricPoint
-from sparkdiag.harmless.printable import printable
+from sparkdiag.harmless.excerpt import excerpt
 
 BODY_LIMIT_BYTES = 8 * 2**20
 REQUEST_TIMEOUT_S = 5.0
@@ -133,7 +133,7 @@ class MetricsReader:
             else:
                 error = f"/metrics answered {status}"
         except (httpx.HTTPError, MetricsFormatError, _AnswerRefused, RuntimeError, ValueError) as failure:
-            error = printable(f"/metrics: {failure or type(failure).__name__}", limit=200)
+            error = excerpt(f"/metrics: {failure or type(failure).__name__}", limit=200)
         latency_s = self._clock() - began_s
         health_status, health_error = None, None
         if error is not None or began_s >= self._health_due_s:
@@ -155,7 +155,7 @@ class MetricsReader:
         try:
             return self._get("/health")[0], None
         except (httpx.HTTPError, _AnswerRefused, RuntimeError, ValueError) as failure:
-            return None, printable(f"/health: {failure or type(failure).__name__}", limit=200)
+            return None, excerpt(f"/health: {failure or type(failure).__name__}", limit=200)
 
     def _get(self, path: str) -> tuple[int, str]:
         deadline_s = time.monotonic() + self._timeout_s

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 import psutil
 
 from sparkdiag.evidence.processes import ProcessInfo
-from sparkdiag.harmless.printable import printable
+from sparkdiag.harmless.excerpt import excerpt
 from sparkdiag.observing.titles import classify, is_sparkdiag, shown_title
 
 MOST_PROCESSES = 1000
@@ -149,9 +149,9 @@ def _describe(process: psutil.Process) -> ProcessInfo | None:
 def _interpreter(process: psutil.Process, cmdline: list[str]) -> str | None:
     """The environment's own ``bin/python`` where the command line still shows it, else the program it links to."""
     if cmdline and cmdline[0].startswith("/") and PurePosixPath(cmdline[0]).name.startswith("python"):
-        return printable(cmdline[0], limit=400)
+        return excerpt(cmdline[0], limit=400)
     try:
         executable = process.exe()
     except psutil.Error:
         return None
-    return printable(executable, limit=400) if PurePosixPath(executable).name.startswith("python") else None
+    return excerpt(executable, limit=400) if PurePosixPath(executable).name.startswith("python") else None

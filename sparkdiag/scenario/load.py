@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkdiag.errors import ScenarioError, UsageError
-from sparkdiag.harmless.printable import one_line
+from sparkdiag.harmless.excerpt import one_line
 from sparkdiag.scenario.check import check, did_you_mean
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.scenario.shown import shown

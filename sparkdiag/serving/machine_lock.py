@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
 from sparkdiag.errors import BusyError, EnvironmentFault
-from sparkdiag.harmless.printable import one_line
+from sparkdiag.harmless.excerpt import one_line
 
 POLL_S = 0.5
 SAY_EVERY_S = 30.0

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.harmless.printable import escaped, hidden_characters, one_line, printable, without_sequences
+from sparkdiag.harmless.excerpt import excerpt, one_line
+from sparkdiag.harmless.printable import escaped, hidden_characters, printable, without_sequences
 
 HOSTILE = st.lists(
     st.one_of(
@@ -41,8 +42,16 @@ def test_twice_is_once(text: str, newlines: bool) -> None:
 @given(HOSTILE, st.integers(min_value=1, max_value=30))
 def test_a_limit_holds(text: str, limit: int) -> None:
     assert len(printable(text, limit=limit)) <= limit
+    assert len(excerpt(text, limit=limit)) <= limit
     assert len(one_line(text, limit=limit)) <= limit
     assert "\n" not in one_line(text, limit=limit)
+
+
+@pytest.mark.parametrize("length", range(1, 60, 7))
+def test_a_secret_is_gone_before_the_text_is_cut(length: int) -> None:
+    text = "x" * length + " https://me:Qx7wPz4Rm8Kt@host.test/ and more that is cut away"
+    for limit in range(length, length + 40):
+        assert "Qx7" not in excerpt(text, limit=limit) + one_line(text, limit=limit)
 
 
 @given(st.text(st.characters(categories=["L", "N", "P", "S"], exclude_characters="\u034f\u2800\u3164")))
