@@ -60,10 +60,10 @@ def test_stop_ends_orphans_in_their_own_session_and_sweeps(tmp_path: Path, bysta
         assert list(case.private_dir.glob("*-*-*"))  # its socket
         assert len(case.events("worker shm")) == 2
         tree = tree_of(case, server)
-        assert len(tree) == 5
+        assert len(tree) == 6  # with the resource tracker
         report = server.stop(5)
     assert report.left == ()
-    assert report.killed == (orphan[0],)
+    assert orphan[0] in report.killed
     assert {Path(path).name for _, path in case.events("worker shm")} <= set(report.removed)
     assert server.poll() is None
     assert server.stop().removed == report.removed
@@ -90,18 +90,59 @@ def test_a_stopped_process_is_ended_too(tmp_path: Path) -> None:
     assert_gone(case, tree)
 
 
-def test_the_guardian_killed(tmp_path: Path, bystander: tuple[int, Path]) -> None:
+@pytest.mark.parametrize("killed", ["guardian", "keeper and guardian"])
+def test_the_guardian_killed(tmp_path: Path, killed: str, bystander: tuple[int, Path]) -> None:
     case = Case(tmp_path, "orphan,shm,ignore-term")
     with case.launch() as server:
         server.wait_ready(30)
         tree = tree_of(case, server)
-        assert len(tree) == 5
+        assert len(tree) == 6  # with the resource tracker
         until(lambda: tree <= server.tree_pids)
-        os.kill(psutil.Process(server.root_pid).ppid(), signal.SIGKILL)
-        assert server.wait_gone(5)
+        guardian = psutil.Process(server.root_pid).parent()
+        assert guardian is not None
+        keeper = guardian.parent()
+        assert keeper is not None and keeper.cmdline() == guardian.cmdline() and keeper.ppid() == os.getpid()
+        for victim in [keeper, guardian] if killed == "keeper and guardian" else [guardian]:
+            victim.kill()
+        assert server.wait_gone(15)
         ended = until(server.poll, limit_s=5)
         assert ended.signal == "SIGKILL"
     assert_gone(case, tree)
+
+
+def test_the_keeper_is_not_needed(tmp_path: Path) -> None:
+    case = Case(tmp_path, "orphan,shm")
+    with case.launch() as server:
+        server.wait_ready(30)
+        tree = tree_of(case, server)
+        guardian = psutil.Process(server.root_pid).parent()
+        assert guardian is not None
+        keeper = guardian.parent()
+        assert keeper is not None
+        keeper.kill()
+        until(lambda: guardian.ppid() != keeper.pid)
+        assert alive(server.root_pid) and server.poll() is None
+        assert server.stop(5).left == ()
+    assert_gone(case, tree)
+
+
+@pytest.mark.parametrize("when", ["loading", "ready"])
+def test_a_server_that_lingers_over_its_dead_engine_is_ended(tmp_path: Path, when: str) -> None:
+    case = Case(tmp_path, "orphan,shm,linger", FAKE_VLLM_IMPORT_S="2" if when == "loading" else "0")
+    with case.launch() as server:
+        if when == "ready":
+            server.wait_ready(30)
+        root = psutil.Process(server.root_pid)
+        engine = until(lambda: next(filter(is_engine, root.children()), None))
+        engine.kill()
+        ended = until(server.poll, limit_s=12)  # by itself it takes 15 s
+        assert (ended.exit_code, ended.signal) == (None, None)
+        assert ended.process == ("VLLM::EngineCore" if when == "ready" else "server, by its own last words,")
+        assert server.wait_gone(5)
+
+
+def is_engine(process: psutil.Process) -> bool:
+    return any("fake_engine" in part or "::EngineCore" in part for part in process.cmdline())
 
 
 def test_the_api_server_killed(tmp_path: Path, bystander: tuple[int, Path]) -> None:
@@ -139,7 +180,7 @@ def test_sparkdiag_itself_killed(tmp_path: Path, number: signal.Signals, bystand
     case.events_path, case.private_dir = tmp_path / "events", Path(private_dir)
     tree = {int(root), *(child.pid for child in psutil.Process(int(root)).children(recursive=True))}
     tree |= {pid for pid, _ in until(lambda: case.events("worker orphan"))}
-    assert len(tree) == 5
+    assert len(tree) == 6
     owner.send_signal(number)
     owner.wait()
     owner.stdout.close()
