@@ -175,15 +175,19 @@ def test_sparkdiag_itself_killed(tmp_path: Path, number: signal.Signals, bystand
     code = OWNER.format(repository=str(REPOSITORY))
     owner = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert owner.stdout is not None
-    root, private_dir = owner.stdout.readline().split()
-    case = Case.__new__(Case)
-    case.events_path, case.private_dir = tmp_path / "events", Path(private_dir)
-    tree = {int(root), *(child.pid for child in psutil.Process(int(root)).children(recursive=True))}
-    tree |= {pid for pid, _ in until(lambda: case.events("worker orphan"))}
-    assert len(tree) == 6
-    owner.send_signal(number)
-    owner.wait()
-    owner.stdout.close()
+    try:
+        root, private_dir = owner.stdout.readline().split()
+        case = Case.__new__(Case)
+        case.events_path, case.private_dir = tmp_path / "events", Path(private_dir)
+        tree = {int(root), *(child.pid for child in psutil.Process(int(root)).children(recursive=True))}
+        tree |= {pid for pid, _ in until(lambda: case.events("worker orphan"))}
+        assert len(tree) == 6
+        owner.send_signal(number)
+        owner.wait(30)
+    finally:
+        owner.kill()
+        owner.wait()
+        owner.stdout.close()
     deadline_s = time.monotonic() + 5
     until(lambda: not any(map(alive, tree)), limit_s=5)
     assert time.monotonic() < deadline_s
