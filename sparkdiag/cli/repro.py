@@ -119,6 +119,7 @@ def _request(
     """Everything resolved and checked, before anything is started."""
     from sparkdiag.environment.config import read_config
     from sparkdiag.environment.spec import LabSpec, parse_spec
+    from sparkdiag.harmless.secrets import redact_text
     from sparkdiag.observing.gpu import gpu_names
     from sparkdiag.reproducing.choice import choose
     from sparkdiag.reproducing.request import ReproRequest
@@ -129,11 +130,11 @@ def _request(
     config = read_config()
     choice = choose(env=env, scenario=scenario, configured_env=config.env, gpus=len(gpu_names()))
     spec = parse_spec(choice.env_spec)
-    typer.echo(choice.because, err=True)
+    typer.echo(redact_text(choice.because), err=True)
     if overrides["model"] is None and not isinstance(spec, LabSpec):
         overrides["model"] = config.model
     if repo is not None and isinstance(spec, LabSpec):
-        typer.echo(f"--repo {repo} is not looked at: the lab has a git history of its own", err=True)
+        typer.echo(redact_text(f"--repo {repo} is not looked at: the lab has a git history of its own"), err=True)
     extra_args = tuple(context.args)
     _check_flags(extra_args, repo=repo, baseline_s=flags["baseline_s"])
     loaded = override(load_scenario(choice.scenario), extra_args=extra_args, **overrides)

@@ -15,7 +15,7 @@ from sparkdiag.environment.explain import explain
 from sparkdiag.environment.plan import Step
 from sparkdiag.errors import EnvironmentFault
 from sparkdiag.harmless.printable import printable, without_sequences
-from sparkdiag.harmless.secrets import LineRedactor, redact_download
+from sparkdiag.harmless.secrets import LineRedactor, without_queries
 
 POLL_S = 0.2
 TERMINATE_S = 5.0
@@ -130,7 +130,7 @@ def _keep(output: IO[bytes], *, log: Path) -> None:
     redact = LineRedactor()
     with suppress(OSError), log.open("a", encoding="utf-8") as file:
         for line in output:
-            file.write(redact(redact_download(line.decode(errors="replace"))))
+            file.write(redact(without_queries(line.decode(errors="replace"))))
 
 
 def _last(output: IO[bytes]) -> tuple[str, ...]:
@@ -144,5 +144,5 @@ def last_lines(output: bytes, *, torn: bool = False) -> tuple[str, ...]:
     """The last lines of a step's output, redacted; the first is left out where it is ``torn``. Pure."""
     lines = without_sequences(output.decode(errors="replace")).splitlines()[1 if torn else 0 :]
     redact = LineRedactor()
-    told = (redact(redact_download(line.rstrip())) for line in lines)
+    told = (redact(without_queries(line.rstrip())) for line in lines)
     return tuple(printable(line, limit=LONGEST_LINE) for line in told if line)[-LAST_LINES:]

@@ -61,7 +61,7 @@ _KEY_LINE = re.compile(r"\s*[A-Za-z0-9+/=]+\s*")
 _KEY_RUN = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 
 _USERINFO = re.compile(
-    r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]{0,20}://)(?!USER:PASSWORD@)(?:\[redacted\]|[^\s/?#\"'<>\[\]])+@"
+    r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]{0,20}://|\b(?:https?|ssh|git(?:\+[a-z]+)?|ftp):/)(?!USER:PASSWORD@)(?:\[redacted\]|[^\s/?#\"'<>\[\]])+@"
 )
 _USERINFO_ENCODED = re.compile(r"(?P<scheme>%3A%2F%2F)(?:[^%\s&\"'<>]|%(?!40|2F))+%40", re.IGNORECASE)
 _USERINFO_BARE = re.compile(r"(?<![\w.+/:@-])[\w.+-]{1,64}:[^\s:@/\"'<>\[\](){},;=]{3,256}@(?=[\w-]+[.:])")
@@ -106,7 +106,13 @@ _VALUE = re.compile(
     r"|(?P<bare>(?:(?:bearer|basic|token|digest|negotiate)\s+(?=[^\s=:]))?" + _BARE + r"+)",
     re.IGNORECASE,
 )
-_HARMLESS = frozenset({"", "none", "null", "true", "false", "[]", "()", "{}", "[none]", REDACTED})
+_HARMLESS = frozenset(
+    {
+        "", "none", "null", "true", "false", "[]", "()", "{}", "[none]", REDACTED,
+        "found", "a", "an", "the", "no", "not", "is", "missing", "required", "must", "set", "unset",
+    }
+)  # fmt: skip
+"""The last line: what a sentence goes on with behind a colon (``server.env.HF_TOKEN: found ...``)."""
 _OPEN = re.compile(
     r"(?P<indent>\s*(?:- )?)(?:.*[^\w.-])?\\*[\"']?(?P<dashes>--?)?(?P<name>[A-Za-z_][\w.-]*+)[\"']?"
     r"(?P<sep>\s*+(?:=>|:=|[:=])\s*+(?:[|>][+-]?\d?|[\[(\"']|\"\"\"|''')?)?\s*\\?\s*"
@@ -131,9 +137,9 @@ def _redact_lines(text: str) -> str:
     return "\n".join(map(LineRedactor(), text.split("\n")))
 
 
-def redact_download(text: str) -> str:
-    """Like ``redact_text``, and every URL loses its query: an index or a signed download says nothing there."""
-    return redact_text(_URL_QUERY.sub(lambda match: f"{match['url']}?{REDACTED}", text))
+def without_queries(text: str) -> str:
+    """``text`` with the query of every URL gone, for those who download: a signed one is all secret."""
+    return _URL_QUERY.sub(lambda match: f"{match['url']}?{REDACTED}", text)
 
 
 class LineRedactor:

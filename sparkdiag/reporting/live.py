@@ -13,7 +13,7 @@ from rich.text import Text
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.timeline import Phase
 from sparkdiag.evidence.verdict import Verdict
-from sparkdiag.harmless.printable import printable
+from sparkdiag.harmless.excerpt import excerpt
 from sparkdiag.reporting.view_state import Task, ViewState, one_line, view_lines
 
 _QUIET_S = 5.0
@@ -122,7 +122,7 @@ class LiveView:
         with self._lock:
             self._last_line_s = self._now_s()
             self._console.print(
-                Text(printable(text, limit=1000)), highlight=False, soft_wrap=not self._console.is_terminal
+                Text(excerpt(text, limit=1000)), highlight=False, soft_wrap=not self._console.is_terminal
             )
 
     def _render(self) -> Text:

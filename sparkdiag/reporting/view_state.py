@@ -5,7 +5,7 @@ import textwrap
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.verdict import Forecast, RankFinding, Verdict
-from sparkdiag.harmless.printable import printable
+from sparkdiag.harmless.excerpt import excerpt
 from sparkdiag.reporting.phrases import leading_forecast, seconds
 from sparkdiag.reporting.stack_view import top_frame
 
@@ -101,11 +101,11 @@ def one_line(state: ViewState, *, now_s: float) -> str:
         if verdict.forecasts:
             parts.append(_forecast(leading_forecast(verdict.forecasts)))
         parts.append(_so_far(verdict))
-    return printable(" | ".join(parts), limit=400)
+    return excerpt(" | ".join(parts), limit=400)
 
 
 def _line(label: str, text: str, style: str = "") -> ViewLine:
-    return ViewLine(label=label, text=printable(text, limit=300), style=style)
+    return ViewLine(label=label, text=excerpt(text, limit=300), style=style)
 
 
 def _phase_line(state: ViewState, now_s: float) -> ViewLine:
