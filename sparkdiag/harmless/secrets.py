@@ -162,7 +162,7 @@ class LineRedactor:
         if self._value_lines and (taken := self._continued(body)) is not None:
             return taken + end
         kept = self._without_key(body)
-        if not _may_tell(body) and body.isprintable():
+        if not _may_tell(body) and not hidden_characters(body, allowed="\t"):
             return kept + end
         self._look_ahead(body)
         return _redact_line(kept) + end
@@ -170,23 +170,23 @@ class LineRedactor:
     def _without_key(self, line: str) -> str:
         done, rest = "", line
         while True:
-            if not self._key_lines:
-                begin = _KEY_BEGINS.search(rest)
-                if begin is None:
-                    return done + rest
-                done, rest = done + rest[: begin.start()] + REDACTED, rest[begin.end() :]
-                self._key_lines = _MOST_KEY_LINES
-                in_same_line = True
+            begin, end = _KEY_BEGINS.search(rest), _KEY_ENDS.search(rest)
+            if self._key_lines and (begin is None or (end is not None and end.start() < begin.start())):
+                done += _without_key_lines(rest if end is None else rest[: end.start()])
+                if end is None:
+                    self._key_lines -= 1
+                    return done
+                self._key_lines, rest = 0, rest[end.end() :]
+            elif begin is None:
+                return done + rest
             else:
-                in_same_line = False
-            end = _KEY_ENDS.search(rest)
-            inside = rest if end is None else rest[: end.start()]
-            if not in_same_line:
-                done += REDACTED if _KEY_LINE.fullmatch(inside) else _KEY_RUN.sub(REDACTED, inside)
-            if end is None:
-                self._key_lines -= 1
-                return done
-            self._key_lines, rest = 0, rest[end.end() :]
+                before = rest[: begin.start()]
+                done += (_without_key_lines(before) if self._key_lines else before) + REDACTED
+                end = _KEY_ENDS.search(rest, begin.end())
+                self._key_lines = 0 if end is not None else _MOST_KEY_LINES
+                if end is None:
+                    return done
+                rest = rest[end.end() :]
 
     def _look_ahead(self, line: str) -> None:
         """Whether the line ends where a secret's value would begin: ``api_keys:`` of YAML, ``--api-key \\``."""
@@ -213,9 +213,13 @@ class LineRedactor:
         return line[:indent] + REDACTED
 
 
+def _without_key_lines(text: str) -> str:
+    return REDACTED if _KEY_LINE.fullmatch(text) else _KEY_RUN.sub(REDACTED, text)
+
+
 def _redact_line(line: str) -> str:
     """What draws nothing may stand in the middle of a token to hide it: where it does, it goes too."""
-    if not line.isprintable():
+    if hidden_characters(line, allowed="\t"):
         bare = without_hidden(without_sequences(line))
         if bare != line and _redact_seen(bare) != bare:
             line = bare
