@@ -14,6 +14,7 @@ from sparkdiag.driving.sse import StreamFault
 from sparkdiag.errors import ServerError, UsageError
 from sparkdiag.evidence.client import ResponseEnd, TokenChunk
 from sparkdiag.harmless.excerpt import one_line
+from sparkdiag.tls import verifies
 
 MAX_TOKENIZE_BYTES = 256 * 1024 * 1024
 """/tokenize answers with every token's id: some 4 MB for half a million."""
@@ -152,7 +153,13 @@ class ServerClient:
     def _connection(self, *, read_timeout_s: float | None) -> httpx.AsyncClient:
         """Straight to the server: no proxy or netrc of the environment, no redirect to anywhere else."""
         limits = httpx.Timeout(self._connect_timeout_s, write=60, read=read_timeout_s)
-        return httpx.AsyncClient(base_url=self.base_url, timeout=limits, trust_env=False, follow_redirects=False)
+        return httpx.AsyncClient(
+            base_url=self.base_url,
+            timeout=limits,
+            verify=verifies(self.base_url),
+            trust_env=False,
+            follow_redirects=False,
+        )
 
     async def _post_json(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         limit_s = self._tokenize_timeout_s

@@ -7,6 +7,7 @@ through real wedges); only ``kv_cache_usage_perc`` moves, once a chunk. They are
 import math
 import time
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
@@ -15,6 +16,7 @@ from prometheus_client.samples import Sample
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.timeline import KvCapacity, MetricPoint
 from sparkdiag.harmless.excerpt import excerpt
+from sparkdiag.tls import verifies
 
 BODY_LIMIT_BYTES = 8 * 2**20
 REQUEST_TIMEOUT_S = 5.0
@@ -29,7 +31,10 @@ _GENERATION_TOKENS = "vllm:generation_tokens_total"
 _ITERATIONS = "vllm:iteration_tokens_total_count"
 _RUNNING = "vllm:num_requests_running"
 _WAITING = "vllm:num_requests_waiting"
-_WANTED = frozenset((*_KV_USAGE, _CACHE_CONFIG, _PROMPT_TOKENS, _GENERATION_TOKENS, _ITERATIONS, _RUNNING, _WAITING))
+_WANTED = (*_KV_USAGE, _CACHE_CONFIG, _PROMPT_TOKENS, _GENERATION_TOKENS, _ITERATIONS, _RUNNING, _WAITING)
+_LINES_REMEMBERED = 64
+"""Each engine has eight lines, of which a long prefill moves one or two."""
+_LONGEST_REMEMBERED = 4096
 
 
 class Exported(Value):
@@ -52,13 +57,8 @@ class MetricsFormatError(ValueError):
 def parse_metrics(text: str) -> Exported:
     """Reads the exposition text; a missing or renamed metric is None. Raises ``MetricsFormatError``."""
     # A server exports hundreds of series; parsing only the few that matter keeps a scrape cheap.
-    lines = [line for line in text.splitlines() if _metric_name(line) in _WANTED]
-    try:
-        samples = [
-            sample for family in text_string_to_metric_families("\n".join(lines) + "\n") for sample in family.samples
-        ]
-    except (ValueError, KeyError, IndexError, TypeError) as error:
-        raise MetricsFormatError("/metrics is not in Prometheus' format") from error
+    lines = [line for line in text.splitlines() if line.startswith(_WANTED) and _metric_name(line) in _WANTED]
+    samples = [sample for line in lines for sample in _samples(line)]
     usage = _values(samples, _KV_USAGE[0]) or _values(samples, _KV_USAGE[1])
     capacity = _capacity(samples)
     return Exported(
@@ -74,7 +74,21 @@ def parse_metrics(text: str) -> Exported:
 
 
 def _metric_name(line: str) -> str:
-    return line.lstrip().split("{", 1)[0].split(" ", 1)[0]
+    return line.split("{", 1)[0].split(" ", 1)[0]
+
+
+def _samples(line: str) -> tuple[Sample, ...]:
+    return _remembered(line) if len(line) <= _LONGEST_REMEMBERED else _parsed(line)
+
+
+def _parsed(line: str) -> tuple[Sample, ...]:
+    try:
+        return tuple(sample for family in text_string_to_metric_families(line + "\n") for sample in family.samples)
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise MetricsFormatError("/metrics is not in Prometheus' format") from error
+
+
+_remembered = lru_cache(maxsize=_LINES_REMEMBERED)(_parsed)
 
 
 def _values(samples: Iterable[Sample], name: str) -> list[float]:
@@ -113,6 +127,7 @@ class MetricsReader:
         self._client = httpx.Client(
             base_url=base_url,
             timeout=timeout_s,
+            verify=verifies(base_url),
             trust_env=False,
             follow_redirects=False,
             headers={"Accept-Encoding": "identity"},

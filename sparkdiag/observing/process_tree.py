@@ -16,6 +16,8 @@ from sparkdiag.harmless.excerpt import excerpt
 from sparkdiag.observing.titles import classify, is_sparkdiag, shown_title
 
 MOST_PROCESSES = 1000
+ALL_EVERY = 8
+"""Scans of /proc; the scans between look only at processes that are new."""
 
 ProcessKey = tuple[int, float]
 """(pid, psutil's create_time): the identity of a process."""
@@ -57,7 +59,12 @@ class ProcessTree:
     def __init__(self, root_pid: int) -> None:
         self._root_pid = root_pid
         self._known: dict[ProcessKey, psutil.Process] = {}
+        self._described: dict[ProcessKey, tuple[list[str], ProcessInfo]] = {}
         self._root_seen = False
+        self._strangers: frozenset[str] = frozenset()
+        """Entries of /proc that the last scan found; who is not the server's does not become so later, but for the
+        rare orphan that one of the server's processes adopts."""
+        self._scans = 0
 
     def look(self) -> tuple[ProcessInfo, ...]:
         """Every living process of the tree, parents before children; empty when nothing is left of it.
@@ -67,9 +74,10 @@ class ProcessTree:
         """
         found: dict[ProcessKey, ProcessInfo] = {}
         for process in self._living():
-            info = _describe(process)
+            info = self._description(process)
             if info is not None:
                 found[key_of(info)] = info
+        self._described = {key: kept for key, kept in self._described.items() if key in found}
         return with_api_server(tuple(sorted(found.values(), key=lambda info: (info.started_at_s, info.pid))))
 
     def _living(self) -> Iterable[psutil.Process]:
@@ -78,7 +86,7 @@ class ProcessTree:
             self._remember(_opened(self._root_pid))
             self._root_seen = True
         self._known = {key: process for key, process in self._known.items() if is_alive(key)}
-        children = _children_by_parent()
+        children = self._new_children()
         waiting = list(self._known)
         while waiting:
             parent_pid, started_at_s = waiting.pop()
@@ -86,6 +94,31 @@ class ProcessTree:
                 child = self._remember(_opened(pid), not_before_s=started_at_s)
                 waiting += [child] if child is not None else []
         return tuple(self._known.values())
+
+    def _new_children(self) -> dict[int, list[int]]:
+        """Children by parent, of the processes that were not there at the last scan; now and then of all."""
+        entries = frozenset(name for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - as below
+        known = frozenset() if self._scans % ALL_EVERY == 0 else self._strangers
+        self._scans += 1
+        self._strangers = entries
+        return _children_by_parent(entries - known)
+
+    def _description(self, process: psutil.Process) -> ProcessInfo | None:
+        """Made anew only where the command line has changed: it is what costs, and vLLM sets its titles but once."""
+        try:
+            key, cmdline = (process.pid, process.create_time()), process.cmdline()
+        except psutil.Error:
+            return None
+        before = self._described.get(key)
+        if before is not None and before[0] == cmdline:
+            info: ProcessInfo | None = before[1]
+        else:
+            info = _describe(process, cmdline=cmdline)
+        if info is not None:
+            parent_pid = _parent_pid(process.pid)
+            info = info if parent_pid in (None, info.parent_pid) else info.model_copy(update={"parent_pid": parent_pid})
+            self._described[key] = (cmdline, info)
+        return info
 
     def _remember(self, process: psutil.Process | None, *, not_before_s: float = 0.0) -> ProcessKey | None:
         """Its key where it is new; None where it is known, gone, or one too many, or older than its parent: then the
@@ -109,26 +142,29 @@ def _opened(pid: int) -> psutil.Process | None:
         return None
 
 
-def _children_by_parent() -> dict[int, list[int]]:
-    """Every process's children, by one scan of /proc; psutil scans all of it once for each process asked about."""
+def _children_by_parent(entries: Iterable[str]) -> dict[int, list[int]]:
+    """These processes by their parents; psutil scans all of /proc once for each process asked about."""
     found: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208 - as below
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - thousands of them, every other second
-                # proc_pid_stat(5); what precedes the last parenthesis is the process's own choice.
-                parent_pid = int(file.read().rpartition(b")")[2].split(None, 2)[1])
-        except (OSError, ValueError, IndexError):
-            continue  # it ended meanwhile
-        found.setdefault(parent_pid, []).append(int(name))
+    for name in entries:
+        parent_pid = _parent_pid(name)
+        if parent_pid is not None:
+            found.setdefault(parent_pid, []).append(int(name))
     return found
 
 
-def _describe(process: psutil.Process) -> ProcessInfo | None:
+def _parent_pid(pid: int | str) -> int | None:
+    """None where the process has ended meanwhile."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - thousands of them, every other second
+            # proc_pid_stat(5); what precedes the last parenthesis is the process's own choice.
+            return int(file.read().rpartition(b")")[2].split(None, 2)[1])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _describe(process: psutil.Process, *, cmdline: list[str]) -> ProcessInfo | None:
     try:
         started_at_s = process.create_time()
-        cmdline = process.cmdline()
         parent_pid = process.ppid()
     except psutil.Error:
         return None

@@ -10,6 +10,7 @@ import psutil
 from pydantic import ValidationError
 
 from sparkdiag.evidence.identity import ProcessIdentity, ServerIdentity
+from sparkdiag.tls import verifies
 
 PERIOD_S = 0.25
 REQUEST_TIMEOUT_S = 5.0
@@ -57,7 +58,7 @@ def read_processes(probe_dir: Path) -> tuple[ProcessIdentity, ...]:
 
 def _version(base_url: str) -> str | None:
     try:
-        answer = httpx.get(f"{base_url}/version", timeout=REQUEST_TIMEOUT_S, trust_env=False)
+        answer = httpx.get(f"{base_url}/version", timeout=REQUEST_TIMEOUT_S, verify=verifies(base_url), trust_env=False)
         version = answer.json()["version"]
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
         return None

@@ -11,6 +11,7 @@ import psutil
 from sparkdiag.errors import ServerError
 from sparkdiag.evidence.processes import ServerExit
 from sparkdiag.serving.server_log import PORT_TAKEN, cause_of, phase_of
+from sparkdiag.tls import verifies
 
 PERIOD_S = 0.5
 REQUEST_TIMEOUT_S = 2.0
@@ -50,7 +51,9 @@ def wait_ready(
     """
     began_s = time.monotonic()
     phase: str | None = None
-    with httpx.Client(base_url=server.base_url, timeout=REQUEST_TIMEOUT_S, trust_env=False) as client:
+    with httpx.Client(
+        base_url=server.base_url, timeout=REQUEST_TIMEOUT_S, verify=verifies(server.base_url), trust_env=False
+    ) as client:
         while True:
             elapsed_s = time.monotonic() - began_s
             lines = server.last_lines

@@ -39,4 +39,4 @@ def test_a_second_interruption_does_not_leave_before_everything_is_gone(interrup
     with pytest.raises(interruption):
         session._stop(cast("RunInProgress", run), cast("LaunchedServer", server))
     assert server.stops == 2
-    assert run.said == ["stopping", "still stopping: what has not gone after 10 s is killed"]
+    assert run.said == ["stopping", "asked again: what has not ended yet is killed"]
