@@ -4,7 +4,7 @@ from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.client import ClientOutcome
 from sparkdiag.evidence.processes import ProcessInfo, ServerExit
 from sparkdiag.evidence.stacks import SamplingStats, StackSample
-from sparkdiag.evidence.timeline import GpuPoint, KvCapacity, MetricPoint
+from sparkdiag.evidence.timeline import CpuPoint, GpuPoint, KvCapacity, MetricPoint
 
 
 class Observation(Value):
@@ -19,6 +19,7 @@ class Observation(Value):
     metrics: tuple[MetricPoint, ...] = ()
     kv_capacity: KvCapacity | None = None
     gpus: tuple[GpuPoint, ...] = ()
+    cpu: tuple[CpuPoint, ...] = ()
     client: ClientOutcome = ClientOutcome()
     server_exit: ServerExit | None = None
 

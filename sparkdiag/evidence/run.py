@@ -60,7 +60,7 @@ class ServerPriority(Value):
     """What was done to the launched server's own scheduling group (autogroup, sched(7))."""
 
     nice: int | None = None
-    """The value written to it; None where it was left alone."""
+    """The value written to it last; None where it was left alone."""
     because: str
     """What happened, why, and what it may cost the server."""
 

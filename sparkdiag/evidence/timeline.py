@@ -65,6 +65,28 @@ class GpuPoint(Value):
     memory_used_mib: float | None = None
 
 
+BUSY_SHARE = 0.25
+"""Of the machine's CPU time, used by others: above it a server whose priority is lowered would be starved."""
+
+
+class CpuPoint(Value):
+    """Who had the machine's CPU time since the look before, as shares of all of it (idle time is nobody's)."""
+
+    event: Literal["cpu"] = "cpu"
+    t_s: float
+    span_s: float
+    others_share: float
+    """Neither the server's tree nor sparkdiag."""
+    server_share: float
+    server_nice: int = 0
+    """What the server's scheduling group had in that time, as far as sparkdiag lowered it."""
+
+    @property
+    def starving(self) -> bool:
+        """Whether a server that sparkdiag had made yield stood back behind others."""
+        return self.server_nice > 0 and self.others_share > BUSY_SHARE
+
+
 class ProcessesEvent(Value):
     event: Literal["processes"] = "processes"
     t_s: float
@@ -81,5 +103,6 @@ class NoteEvent(Value):
 
 
 TimelineEvent = Annotated[
-    PhaseEvent | MetricPoint | KvCapacity | GpuPoint | ProcessesEvent | NoteEvent, Field(discriminator="event")
+    PhaseEvent | MetricPoint | KvCapacity | GpuPoint | CpuPoint | ProcessesEvent | NoteEvent,
+    Field(discriminator="event"),
 ]

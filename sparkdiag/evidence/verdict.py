@@ -21,6 +21,7 @@ EvidenceSource = Literal[
     "process-tree",
     "server-log",
     "gpu",
+    "cpu",
     "sampling",
     "revision",
 ]

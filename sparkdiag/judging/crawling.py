@@ -153,10 +153,13 @@ def find_crawl(scene: Scene, scenario: Scenario, pace: Pace, limit: Limit) -> Cr
     suspicion = suspicion_of(scene, scenario)
     in_suspect = suspicion is not None and suspicion.share >= SUSPECT_SHARE
     standing = _main_standing(scene, min_samples=patience.min_samples)
-    if scene.moment.elapsed_s > limit.seconds:
+    if scene.moment.now_s - scene.counts_from_s > limit.seconds:
         return _past_the_limit(scene, limit, suspicion=suspicion if in_suspect else None, standing=standing)
     if not in_suspect:
         return NotCrawling(_why_no_suspect(scene, patience.min_samples))
+    if scene.crowd.starved_until_s is not None:
+        # Every forecast rests on a pace in which that time has a part.
+        return NotCrawling(f"{scene.crowd.words}: only {limit.seconds:.0f} s without a first token from then on count")
     found = _forecast_proof(pace, limit)
     if found is None:
         return NotCrawling(_why_no_proof(pace, limit))
@@ -215,7 +218,7 @@ def _past_the_limit(
 ) -> Crawl | NotCrawling:
     """No first token after the factor times the healthy time is a proof by itself, if the prefill is seen to move
     after that: one that stopped before is stuck."""
-    limit_s = scene.moment.sent_s + limit.seconds
+    limit_s = scene.counts_from_s + limit.seconds
     sources = []
     if scene.advanced_s is not None and scene.advanced_s > limit_s:
         sources.append("loop-variables")

@@ -144,6 +144,8 @@ def doubts(scene: Scene, baseline: Baseline | None) -> list[EvidenceItem]:
                 f"({ratio:.2f} times)" + ("; that is a far stretch" if not 0.25 <= ratio <= 4 else ""),
             )
         )
+    if scene.crowd.words:
+        facts.append(EvidenceItem(source="cpu", text=scene.crowd.words))
     return facts + _gpu_facts(scene.gpus)
 
 

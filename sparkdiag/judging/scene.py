@@ -6,6 +6,7 @@ from sparkdiag.evidence.client import PromptSent
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.processes import ProcessInfo
 from sparkdiag.evidence.verdict import RankFinding
+from sparkdiag.judging.crowd import Crowd, crowd_of
 from sparkdiag.judging.forecast import Moment
 from sparkdiag.judging.meters import Gpus, Meters
 from sparkdiag.judging.numbers import finite
@@ -33,6 +34,12 @@ class Scene:
     meters: Meters
     gpus: Gpus
     dcp: int
+    crowd: Crowd
+
+    @property
+    def counts_from_s(self) -> float:
+        """From here on slowness, or standing still, is the server's own: sending, or the end of what starved it."""
+        return self.moment.sent_s if self.crowd.starved_until_s is None else self.crowd.starved_until_s
 
     @property
     def looked_at(self) -> bool:
@@ -95,4 +102,5 @@ def scene_of(observation: Observation, scenario: Scenario, seen: Seen | None) ->
         meters=seen.meters,
         gpus=seen.gpus,
         dcp=dcp_size(workers) or scenario.server.dcp,
+        crowd=crowd_of(observation.cpu, sent_s=moment.sent_s, until_s=moment.now_s),
     )

@@ -42,7 +42,7 @@ class PrefillModel:
     period_s: float = 1.6
     late: float = 0.05
     failed: float = 0.02
-    metrics_period_s: float = 0.5
+    metrics_period_s: float = 1.0
     lookahead: int = 1
     cached_tokens: int = 0
     ranks: tuple[Behaviour, ...] = ("suspect", "suspect")

@@ -66,7 +66,7 @@ def _longest_quiet_s(scene: Scene, scenario: Scenario, culprit: Stretch) -> floa
 def find_standstill(scene: Scene, scenario: Scenario, baseline: Baseline | None) -> Standstill | None:
     """The standstill that the latest looks of *every* worker agree on; None where one moved or could not be seen."""
     token = scene.last_token_s if scene.last_token_s is not None else scene.first_token_s
-    moves = (scene.moment.sent_s, token, scene.meters.moved_s)
+    moves = (scene.counts_from_s, token, scene.meters.moved_s)
     moved = max(move for move in moves if move is not None)
     still = [seen.stretch for seen in scene.seen if seen.stretch is not None]
     patience = scenario.patience

@@ -11,7 +11,7 @@ from sparkdiag.evidence.client import ClientOutcome
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.processes import ProcessInfo
 from sparkdiag.evidence.stacks import SamplingStats, StackSample
-from sparkdiag.evidence.timeline import GpuPoint, KvCapacity, MetricPoint, NoteEvent, ProcessesEvent
+from sparkdiag.evidence.timeline import CpuPoint, GpuPoint, KvCapacity, MetricPoint, NoteEvent, ProcessesEvent
 from sparkdiag.observing.process_tree import key_of
 from sparkdiag.observing.thinning import thinned
 from sparkdiag.observing.titles import is_sampled
@@ -19,7 +19,7 @@ from sparkdiag.observing.titles import is_sampled
 MOST_SAMPLES = 2000
 """Kept for the judge; the sink has had all of them."""
 MOST_POINTS = 4000
-"""Metric points, and GPU points, kept for the judge."""
+"""Metric points, GPU points, and CPU points, kept for the judge."""
 
 Sink = Callable[[Value], None]
 Mode = Literal["py-spy", "in-process", "none"]
@@ -52,6 +52,7 @@ class ObservationLog:
         self._samples: list[StackSample] = []
         self._metrics: list[MetricPoint] = []
         self._gpus: list[GpuPoint] = []
+        self._cpu: list[CpuPoint] = []
         self._capacity: KvCapacity | None = None
         self._client = ClientOutcome()
         self._stats = stats or SamplingStats()
@@ -178,6 +179,13 @@ class ObservationLog:
         for point in points:
             self._emit(point)
 
+    def add_cpu(self, point: CpuPoint) -> None:
+        """Who had the CPU time."""
+        with self._lock:
+            self._cpu.append(point)
+            self._cpu = thinned(self._cpu, series=lambda one: one.starving, most=MOST_POINTS)
+        self._emit(point)
+
     def snapshot(self) -> Observation:
         """Everything as of now."""
         with self._lock:
@@ -190,6 +198,7 @@ class ObservationLog:
                 metrics=tuple(self._metrics),
                 kv_capacity=self._capacity,
                 gpus=tuple(self._gpus),
+                cpu=tuple(self._cpu),
                 client=self._client,
             )
 

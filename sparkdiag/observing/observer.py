@@ -13,7 +13,9 @@ from pathlib import Path
 from sparkdiag.errors import SamplingRefused
 from sparkdiag.evidence.client import ClientOutcome
 from sparkdiag.evidence.observation import Observation
+from sparkdiag.evidence.processes import ProcessInfo
 from sparkdiag.evidence.stacks import SamplingStats
+from sparkdiag.evidence.timeline import CpuPoint
 from sparkdiag.observing.gpu import GpuReader
 from sparkdiag.observing.inprocess import InProcessReader
 from sparkdiag.observing.log import ObservationLog, Sink
@@ -27,6 +29,7 @@ from sparkdiag.scenario.model import Scenario
 
 TREE_PERIOD_S = 2.0
 GPU_PERIOD_S = 1.0
+CPU_PERIOD_S = 1.5
 NEVER_S = 86_400.0
 STOP_WITHIN_S = 8.0
 
@@ -37,6 +40,8 @@ class Observer:
     Stacks are kept from ``set_client`` with a sent prompt on, and taken while the request is in flight. Where py-spy is
     not permitted, the probe's own sampler takes its place if ``in_process_dir`` is given and the server is ours;
     nothing is written to, and nothing signalled in, a server that is not.
+
+    ``look_at_cpu`` is told the living processes every ``CPU_PERIOD_S`` and says who had the CPU time meanwhile.
 
     ``take_stacks=False`` is for a control that must not be disturbed: everything else is observed, no process is
     sampled.
@@ -55,6 +60,7 @@ class Observer:
         take_stacks: bool = True,
         pyspy_binary: Path | None = None,
         late_after_s: float = LATE_AFTER_S,
+        look_at_cpu: Callable[[tuple[ProcessInfo, ...]], CpuPoint | None] | None = None,
     ) -> None:
         self._scenario = scenario
         self._clock = clock
@@ -66,6 +72,7 @@ class Observer:
         self._tree = ProcessTree(root_pid)
         self._metrics = MetricsReader(base_url, clock=clock)
         self._gpu: GpuReader | None = None
+        self._look_at_cpu = look_at_cpu
         self._stacks = (
             self._sampling(
                 pyspy_binary or find_pyspy(),
@@ -87,6 +94,8 @@ class Observer:
         self._begin("tree", self._tend_tree, period_s=lambda: TREE_PERIOD_S)
         self._begin("metrics", self._read_metrics, period_s=lambda: self._scenario.sampling.metrics_period_s)
         self._begin("gpu", self._read_gpus, period_s=self._gpu_period_s)
+        if self._look_at_cpu is not None:
+            self._begin("cpu", self._read_cpu, period_s=lambda: CPU_PERIOD_S)
 
     def set_client(self, client: ClientOutcome) -> None:
         """The request as of now; from a sent prompt on, stacks are taken and kept."""
@@ -158,6 +167,11 @@ class Observer:
             # In this thread: opening NVML can hang where the driver is wedged.
             self._gpu = GpuReader(clock=self._clock)
         self._log.add_gpus(self._gpu.read())
+
+    def _read_cpu(self) -> None:
+        point = self._look_at_cpu(self._log.processes) if self._look_at_cpu is not None else None
+        if point is not None:
+            self._log.add_cpu(point)
 
     def _gpu_period_s(self) -> float:
         return GPU_PERIOD_S if self._gpu is not None and self._gpu.present else NEVER_S

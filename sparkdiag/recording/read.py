@@ -15,7 +15,15 @@ from sparkdiag.evidence.processes import ProcessInfo, ServerExit
 from sparkdiag.evidence.run import RunRecord
 from sparkdiag.evidence.stacks import SamplingStats, StackSample
 from sparkdiag.evidence.stored import StoredRun
-from sparkdiag.evidence.timeline import GpuPoint, KvCapacity, MetricPoint, NoteEvent, PhaseEvent, ProcessesEvent
+from sparkdiag.evidence.timeline import (
+    CpuPoint,
+    GpuPoint,
+    KvCapacity,
+    MetricPoint,
+    NoteEvent,
+    PhaseEvent,
+    ProcessesEvent,
+)
 from sparkdiag.recording.events import ClientLine, SamplingTotals, ServerEnded, Stream, TimelineLine
 from sparkdiag.recording.folder import RECORD
 from sparkdiag.recording.in_use import is_held
@@ -118,6 +126,7 @@ def _observation(record: RunRecord, timeline: list[Any], samples: list[StackSamp
         metrics=tuple(event for event in seen if isinstance(event, MetricPoint)),
         kv_capacity=capacities[-1] if capacities else None,
         gpus=tuple(event for event in seen if isinstance(event, GpuPoint)),
+        cpu=tuple(event for event in seen if isinstance(event, CpuPoint)),
         client=_client(client, now_s),
         server_exit=_exit(timeline, now_s),
     )

@@ -5,6 +5,7 @@ In the order of design section 4, and never measured on the path under suspicion
 
 import json
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from pydantic import ValidationError
 from sparkdiag.environment.model import Environment
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.run import Host, RunRecord
+from sparkdiag.evidence.timeline import BUSY_SHARE
 from sparkdiag.evidence.verdict import Baseline
 from sparkdiag.judging.baseline import reference_baseline
+from sparkdiag.observing.cpu import cpu_point, read_cpu
 from sparkdiag.recording.listing import list_runs
 from sparkdiag.scenario.model import Scenario
 
@@ -31,6 +34,8 @@ class KernelTiming(Value):
     chunks: int
     timed_chunks: int
     how: str = ""
+    others_share: float | None = None
+    """Of the machine's CPU time, used by other programs while it was timed."""
 
 
 def comparable(record: RunRecord, *, scenario: Scenario, environment: Environment, host: Host) -> bool:
@@ -77,12 +82,19 @@ def earlier_control(runs_dir: Path, *, scenario: Scenario, environment: Environm
 def from_fast_kernel(scenario: Scenario, timing: KernelTiming) -> Baseline:
     """The healthy time from the timed kernel and the share it has of a healthy prefill."""
     share = scenario.baseline.fast_kernel_share
+    others = timing.others_share
+    if others is None:
+        beside = ""
+    elif others > BUSY_SHARE:
+        beside = f"; other programs used {others:.0%} of the machine's CPU time meanwhile, so this may be far too long"
+    else:
+        beside = f"; other programs used {others:.0%} of the machine's CPU time meanwhile"
     return Baseline(
         kind="fast-kernel",
         seconds=timing.seconds / share,
         source=(
             f"{timing.seconds:.2f} s on this machine over {timing.layers} layers x {timing.chunks} chunks"
-            f" ({timing.timed_chunks} timed), taken as {share:.0%} of a healthy prefill"
+            f" ({timing.timed_chunks} timed), taken as {share:.0%} of a healthy prefill{beside}"
         ),
     )
 
@@ -93,6 +105,7 @@ def time_fast_kernel(scenario: Scenario, environment: Environment) -> KernelTimi
     argv += ["--prompt-tokens", str(scenario.prompt.tokens), "--chunk-tokens", str(scenario.server.chunk_tokens)]
     paths = ":".join(environment.pythonpath)
     try:
+        before = read_cpu((), t_s=time.monotonic())
         done = subprocess.run(
             argv,
             env={"PATH": "/usr/bin:/bin", "PYTHONPATH": paths, **environment.env},
@@ -101,11 +114,14 @@ def time_fast_kernel(scenario: Scenario, environment: Environment) -> KernelTimi
             timeout=FAST_KERNEL_TIMEOUT_S,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        # The child has been waited for: what it used is in our own account.
+        point = cpu_point(before, read_cpu((), t_s=time.monotonic()), server_nice=0)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         return f"the fast kernel could not be timed: {error}"
     lines = done.stdout.decode(errors="replace").strip().splitlines()
     try:
-        return KernelTiming.model_validate(json.loads(lines[-1]))
+        timing = KernelTiming.model_validate(json.loads(lines[-1]))
+        return timing.model_copy(update={"others_share": point.others_share if point is not None else None})
     except (IndexError, ValueError):
         last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no output"])[-1]
         return f"the fast kernel could not be timed (exit {done.returncode}): {last[:200]}"

@@ -18,6 +18,7 @@ from sparkdiag.reproducing.driver import Driver
 from sparkdiag.reproducing.request import ReproRequest
 from sparkdiag.reproducing.running import RunInProgress
 from sparkdiag.reproducing.watch import watch
+from sparkdiag.reproducing.yielding import Yielding
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.serving.identity import read_identity
 from sparkdiag.serving.launch import LaunchedServer
@@ -38,15 +39,8 @@ def prompt_and_judge(
     """The whole of a run between "ready" and "stopping"; the record holds the verdict afterwards."""
     scenario = request.scenario
     client = ServerClient(server.base_url, model=scenario.server.served_model_name)
-    observer = Observer(
-        server.root_pid,
-        scenario=scenario,
-        base_url=server.base_url,
-        clock=run.clock,
-        sink=run.observed,
-        in_process_dir=probe_dir,
-        server_is_ours=True,
-    )
+    yielding = Yielding(server.root_pid, priority=run.record.server_priority, clock=run.clock, note=run.note)
+    observer = _observer(run, request, server=server, probe_dir=probe_dir, yielding=yielding)
     observer.start()
     try:
         observer.require_stacks()
@@ -72,6 +66,23 @@ def prompt_and_judge(
             driver.cancel(timeout_s=CANCEL_TIMEOUT_S)
     finally:
         observer.stop()
+        if yielding.priority is not run.record.server_priority:
+            run.update(server_priority=yielding.priority)
+
+
+def _observer(
+    run: RunInProgress, request: ReproRequest, *, server: LaunchedServer, probe_dir: Path | None, yielding: Yielding
+) -> Observer:
+    return Observer(
+        server.root_pid,
+        scenario=request.scenario,
+        base_url=server.base_url,
+        clock=run.clock,
+        sink=run.observed,
+        in_process_dir=probe_dir,
+        server_is_ours=True,
+        look_at_cpu=yielding.look,
+    )
 
 
 def _prove(

@@ -1,32 +1,62 @@
 """Lets samplers get their turn on a machine that the server saturates. Only for a server that was launched here."""
 
+import errno
 import os
+import subprocess
+import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sparkdiag.evidence.run import ServerPriority
+from sparkdiag.evidence.timeline import BUSY_SHARE
 
 NICE = 10
-BUSY_SHARE = 0.25
-"""Of the machine's CPU time, used by others while the server is idle: above it the server keeps its priority."""
 LOOK_S = 0.5
+LOOKS_TO_BE_SURE = 2
+WRITE_AGAIN_S = 0.15
+"""Without privilege the kernel takes one write to any autogroup in 100 ms (kernel/sched/autogroup.c)."""
 COST = (
-    "on a machine that is otherwise idle this costs the server nothing; beside other busy sessions it gets about a "
-    "tenth of their share (--keep-priority leaves it alone)"
+    "on a machine that is otherwise idle this costs the server nothing; it is put back when other programs come to "
+    "need the machine (--keep-priority leaves it alone)"
 )
+LEFT = "the server's priority was left as it is"
 MOST_ANCESTORS = 64
+_WAIT_FOR_US = "import sys; sys.stdin.read()"
 
 
-def lower_priority(root_pid: int, *, proc: Path = Path("/proc"), look_s: float = LOOK_S) -> ServerPriority:
+def why_no_way_back() -> str | None:
+    """Lower and raise the group of a child made for this; None when that works. What a kernel lets an unprivileged
+    process take back is better tried than guessed from capabilities."""
+    argv = [sys.executable, "-I", "-S", "-c", _WAIT_FOR_US]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True) as child:
+        try:
+            path = Path(f"/proc/{child.pid}/autogroup")
+            _write(path, NICE)
+            _write(path, 0)
+            return None if path.read_text().split()[-1] == "0" else "it could not be put back later"
+        except (PermissionError, BlockingIOError) as error:
+            return f"it could not be put back later ({type(error).__name__})"
+        finally:
+            child.kill()
+
+
+def lower_priority(
+    root_pid: int,
+    *,
+    proc: Path = Path("/proc"),
+    look_s: float = LOOK_S,
+    way_back: Callable[[], str | None] = why_no_way_back,
+) -> ServerPriority:
     """Write nice +10 to an idle server's own autogroup; says what happened and what it may cost.
 
     The kernel shares CPU time between sessions before it looks at processes (sched(7), "The autogroup feature"), so the
     nice value of a sampler in another session does not help it. A launched server leads its own session: its group
     holds nothing else. Measured on two saturated cores: the longest of the stack dumps went from 33 s to 42 ms.
 
-    Not done to a server that this process did not start, nor to one whose group holds more than it; nor on a machine
-    that others keep busy: there the lowered server would get a tenth of its share, and look like a stall of
-    sparkdiag's own making.
+    Not done to a server that this process did not start, nor to one whose group holds more than it; nor where it could
+    not be taken back; nor on a machine that others keep busy: there the lowered server would get a tenth of its share,
+    and look like a stall of sparkdiag's own making. Who comes later is ``put_back_due``'s business.
     """
     path = proc / str(root_pid) / "autogroup"
     try:
@@ -36,16 +66,39 @@ def lower_priority(root_pid: int, *, proc: Path = Path("/proc"), look_s: float =
             time.sleep(look_s)
             share = busy_share(before, (proc / "stat").read_text())
             kept = f"other programs use {share:.0%} of this machine's CPU time" if share > BUSY_SHARE else None
+        if kept is None:
+            kept = way_back()
         if kept is not None:
-            return ServerPriority(because=f"the server's priority was left as it is: {kept}")
+            return ServerPriority(because=f"{LEFT}: {kept}")
         name = path.read_text().split()[0]
-        path.write_text(str(NICE))
+        _write(path, NICE)
     except FileNotFoundError:
-        return ServerPriority(because="the server's priority was left as it is: this kernel has no autogroups")
+        return ServerPriority(because=f"{LEFT}: this kernel has no autogroups")
     except (OSError, IndexError, ValueError) as error:
-        return ServerPriority(because=f"the server's priority was left as it is: {type(error).__name__}")
+        return ServerPriority(because=f"{LEFT}: {type(error).__name__}")
     group = f"the server's own scheduling group ({name.lstrip('/')}) is now at nice {NICE}"
     return ServerPriority(nice=NICE, because=f"{group}, so that samplers get their turn; {COST}")
+
+
+def put_back_due(others_shares: Sequence[float]) -> bool:
+    """Whether others have needed the machine for ``LOOKS_TO_BE_SURE`` looks in a row, the newest last. Pure."""
+    newest = others_shares[-LOOKS_TO_BE_SURE:]
+    return len(newest) == LOOKS_TO_BE_SURE and all(share > BUSY_SHARE for share in newest)
+
+
+def restore_priority(root_pid: int, *, proc: Path = Path("/proc")) -> None:
+    """Put the group of a server lowered by ``lower_priority`` back to nice 0. Raises ``OSError`` where it cannot."""
+    _write(proc / str(root_pid) / "autogroup", 0)
+
+
+def _write(path: Path, nice: int) -> None:
+    try:
+        path.write_text(str(nice))
+    except OSError as error:
+        if error.errno != errno.EAGAIN:
+            raise
+        time.sleep(WRITE_AGAIN_S)
+        path.write_text(str(nice))
 
 
 def busy_share(before: str, after: str) -> float:
