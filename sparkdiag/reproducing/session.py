@@ -273,13 +273,18 @@ def _stop(run: RunInProgress, server: LaunchedServer) -> None:
         raise
     run.time(shutdown_s=report.took_s)
     if report.left:
-        run.note("serving", f"could not be ended: pids {', '.join(map(str, report.left))}")
+        word = "pid" if len(report.left) == 1 else "pids"
+        run.note("serving", f"could not be ended: {word} {', '.join(map(str, report.left))}")
     if report.killed:
-        run.note("serving", f"{len(report.killed)} processes outlived SIGTERM and were killed")
+        run.note("serving", f"killed, not ended by SIGTERM: {_counted(len(report.killed), 'process', 'processes')}")
     if report.removed:
-        run.note("serving", f"removed what the server left behind: {len(report.removed)} files")
+        run.note("serving", f"removed what the server left behind: {_counted(len(report.removed), 'file', 'files')}")
     if report.log_problem:
         run.note("serving", report.log_problem)
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def _kill(run: RunInProgress, server: LaunchedServer) -> None:

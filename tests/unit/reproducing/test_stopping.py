@@ -7,7 +7,7 @@ import pytest
 from sparkdiag.reproducing import session
 from sparkdiag.reproducing.running import RunInProgress
 from sparkdiag.reproducing.signals import Terminated
-from sparkdiag.serving.launch import LaunchedServer
+from sparkdiag.serving.launch import LaunchedServer, StopReport
 
 
 class Run:
@@ -16,6 +16,9 @@ class Run:
 
     def phase(self, name: str, detail: str = "") -> None:
         self.said.append(name)
+
+    def time(self, **_seconds: float) -> None:
+        pass
 
     def note(self, source: str, text: str) -> None:
         self.said.append(text)
@@ -40,3 +43,28 @@ def test_a_second_interruption_does_not_leave_before_everything_is_gone(interrup
         session._stop(cast("RunInProgress", run), cast("LaunchedServer", server))
     assert server.stops == 2
     assert run.said == ["stopping", "asked again: what has not ended yet is killed"]
+
+
+class Ended:
+    """A server whose stop went as ``report`` says."""
+
+    def __init__(self, report: StopReport) -> None:
+        self.report = report
+
+    def stop(self, _timeout_s: float) -> StopReport:
+        return self.report
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        (StopReport(took_s=1, removed=("a",)), "removed what the server left behind: 1 file"),
+        (StopReport(took_s=1, removed=("a", "b")), "removed what the server left behind: 2 files"),
+        (StopReport(took_s=1, killed=(7,)), "killed, not ended by SIGTERM: 1 process"),
+        (StopReport(took_s=1, left=(7, 8)), "could not be ended: pids 7, 8"),
+    ],
+)
+def test_what_stopping_took_is_told(report: StopReport, said: str) -> None:
+    run = Run()
+    session._stop(cast("RunInProgress", run), cast("LaunchedServer", Ended(report)))
+    assert run.said == ["stopping", said]
