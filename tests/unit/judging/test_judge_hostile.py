@@ -10,7 +10,7 @@ from sparkdiag.evidence.client import ClientOutcome, PromptSent, ResponseEnd
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.processes import ProcessInfo, Ranks, ServerExit
 from sparkdiag.evidence.stacks import Frame, SamplingStats, StackSample, ThreadStack
-from sparkdiag.evidence.timeline import GpuPoint, KvCapacity, MetricPoint
+from sparkdiag.evidence.timeline import CpuPoint, GpuPoint, KvCapacity, MetricPoint
 from sparkdiag.evidence.verdict import Baseline, Verdict
 from sparkdiag.judging.judge import judge
 from sparkdiag.judging.simulation import PrefillModel
@@ -118,6 +118,10 @@ OBSERVATIONS = st.builds(
     metrics=st.lists(METRICS, max_size=20).map(tuple),
     kv_capacity=st.one_of(st.none(), st.builds(KvCapacity, t_s=TIMES, num_blocks=SIZES, block_size_tokens=SIZES)),
     gpus=st.lists(st.builds(GpuPoint, t_s=TIMES, index=st.just(0), utilisation_percent=MAYBE), max_size=2).map(tuple),
+    cpu=st.lists(
+        st.builds(CpuPoint, t_s=TIMES, span_s=TIMES, others_share=TIMES, server_share=TIMES, server_nice=SIZES),
+        max_size=3,
+    ).map(tuple),
     client=CLIENTS,
     server_exit=st.one_of(st.none(), st.none(), EXITS),
 )

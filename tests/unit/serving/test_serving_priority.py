@@ -1,9 +1,15 @@
+import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sparkdiag.serving.priority import busy_share, lower_priority
+from sparkdiag.evidence.timeline import BUSY_SHARE
+from sparkdiag.serving import priority
+from sparkdiag.serving.priority import busy_share, lower_priority, put_back_due, restore_priority
 
 IDLE = "cpu  100 0 100 1000 0 0 0 0 0 0\n"
 LATER_IDLE = "cpu  101 0 101 1100 0 0 0 0 0 0\n"
@@ -29,7 +35,7 @@ def proc(tmp_path: Path) -> Path:
 
 def test_the_servers_own_group_is_lowered(proc: Path) -> None:
     file = process(proc, SERVER, parent=GUARDIAN, session=SERVER, group="3")
-    lower_priority(SERVER, proc=proc, look_s=0)
+    lower_priority(SERVER, proc=proc, look_s=0, way_back=lambda: None)
     assert file.read_text() == "10"
 
 
@@ -53,7 +59,7 @@ def test_on_a_machine_that_others_keep_busy_it_is_not(proc: Path, monkeypatch: p
 )
 def test_what_is_not_ours_alone_is_left_as_it_is(proc: Path, parent: int, session: int, group: str, why: str) -> None:
     file = process(proc, SERVER, parent=parent, session=session, group=group)
-    done = lower_priority(SERVER, proc=proc, look_s=0)
+    done = lower_priority(SERVER, proc=proc, look_s=0, way_back=lambda: None)
     assert done.nice is None
     assert why in done.because
     assert file.read_text() == f"/autogroup-{group} nice 0\n"
@@ -68,3 +74,40 @@ def test_waiting_for_io_is_not_busy() -> None:
     assert busy_share(IDLE, LATER_IDLE) == pytest.approx(2 / 102)
     assert busy_share(IDLE, LATER_BUSY) == pytest.approx(100 / 120)
     assert busy_share(IDLE, IDLE) == 0
+
+
+def test_what_could_not_be_taken_back_is_not_lowered(proc: Path) -> None:
+    file = process(proc, SERVER, parent=GUARDIAN, session=SERVER, group="3")
+    done = lower_priority(SERVER, proc=proc, look_s=0, way_back=lambda: "it could not be put back later")
+    assert done.nice is None
+    assert "could not be put back" in done.because
+    assert file.read_text() == "/autogroup-3 nice 0\n"
+
+
+@pytest.mark.parametrize(("refusals", "written"), [(1, True), (2, False)])
+def test_the_kernel_is_asked_once_more_when_it_is_busy(
+    proc: Path, monkeypatch: pytest.MonkeyPatch, refusals: int, written: bool
+) -> None:
+    file = process(proc, SERVER, parent=GUARDIAN, session=SERVER, group="3")
+    left = [BlockingIOError(errno.EAGAIN, "again")] * refusals
+    write = Path.write_text
+
+    def refused(path: Path, text: str, *args: Any, **kept: Any) -> int:
+        if left:
+            raise left.pop()
+        return write(path, text, *args, **kept)
+
+    monkeypatch.setattr(Path, "write_text", refused)
+    monkeypatch.setattr(priority, "WRITE_AGAIN_S", 0)
+    if written:
+        restore_priority(SERVER, proc=proc)
+    else:
+        with pytest.raises(BlockingIOError):
+            restore_priority(SERVER, proc=proc)
+    assert (file.read_text() == "0") is written
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_two_busy_looks_in_a_row_and_nothing_less_put_it_back(shares: list[float]) -> None:
+    busy = [share > BUSY_SHARE for share in shares]
+    assert put_back_due(shares) is (busy[-2:] == [True, True])
