@@ -103,3 +103,14 @@ def test_a_kernel_that_cannot_be_timed_is_said_and_no_baseline(tmp_path: Path, m
     found, said = find(tmp_path, scenario(baseline=BaselineSettings(fast_kernel=True)))
     assert found is None
     assert said == ["no numba"]
+
+
+@pytest.mark.parametrize(
+    ("others_share", "said", "unsaid"),
+    [(0.6, "60% of the machine's CPU time meanwhile, so", "-"), (0.05, "5% of the machine", "so"), (None, "", "other")],
+)
+def test_a_kernel_timed_beside_others_says_so(others_share: float | None, said: str, unsaid: str) -> None:
+    timing = baselines.KernelTiming(seconds=2, layers=3, chunks=64, timed_chunks=9, others_share=others_share)
+    source = baselines.from_fast_kernel(scenario(), timing).source
+    assert said in source
+    assert unsaid not in source
