@@ -12,7 +12,6 @@ from sparkdiag.errors import ServerError
 from sparkdiag.evidence.client import AnswerScored
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.verdict import Baseline, Verdict
-from sparkdiag.harmless.secrets import redact_text
 from sparkdiag.observing.observer import Observer
 from sparkdiag.reproducing.driver import Driver
 from sparkdiag.reproducing.request import ReproRequest
@@ -101,7 +100,6 @@ def _prove(
         root_pid=server.root_pid,
         probe_dir=probe_dir,
         workers=scenario.server.tp,
-        redact=redact_text,
     )
     repo = environment.repo or request.repo
     run.update(

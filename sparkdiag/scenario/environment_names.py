@@ -8,9 +8,8 @@ wants one of these sets it in the shell that starts sparkdiag, which the server 
 import re
 from typing import NamedTuple
 
-_SECRET = re.compile(
-    r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|CREDENTIALS?|PRIVATE_KEY|ACCESS_KEY(_ID)?)$", re.IGNORECASE
-)
+from sparkdiag.harmless.names import is_telling
+
 _LOADING = re.compile(
     r"(LD|DYLD|BASH|GIT|SPARKDIAG)(_|[A-Z]|$)"
     r"|PYTHON(?!(UNBUFFERED|HASHSEED|FAULTHANDLER|DONTWRITEBYTECODE|MALLOC|OPTIMIZE)$)"
@@ -36,7 +35,7 @@ class Refused(NamedTuple):
 
 def refused_variable(name: str, value: str) -> Refused | None:
     """What is wrong with setting ``name``; None for what a scenario may set."""
-    if _SECRET.search(name):
+    if is_telling(name):
         return Refused("the name of a secret", f"no secrets: a scenario is copied into run folders; {_SHELL}")
     if _LOADING.match(name):
         found = "a variable that decides which programs or libraries run"

@@ -2,7 +2,6 @@
 
 import contextlib
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -10,6 +9,7 @@ import psutil
 from pydantic import ValidationError
 
 from sparkdiag.evidence.identity import ProcessIdentity, ServerIdentity
+from sparkdiag.harmless.documents import redact_argv
 from sparkdiag.tls import verifies
 
 PERIOD_S = 0.25
@@ -23,7 +23,6 @@ def read_identity(
     probe_dir: Path | None,
     workers: int = 1,
     timeout_s: float = 10.0,
-    redact: Callable[[str], str] = str,
 ) -> ServerIdentity:
     """What the /version endpoint, the root's argv and the probe in each process say.
 
@@ -40,7 +39,7 @@ def read_identity(
         time.sleep(PERIOD_S)
     return ServerIdentity(
         version_endpoint=_version(base_url),
-        argv=tuple(map(redact, _argv(root_pid))),
+        argv=redact_argv(_argv(root_pid)),
         processes=processes,
     )
 
