@@ -301,6 +301,10 @@ class LaunchedServer:
         self._tree = set()
 
 
+SETTLED_S = 0.4
+"""Output that pauses for so long has been read. Each pause wakes a thread beside the server: not more often."""
+
+
 class _Output:
     """Follows the server's output: to the log file, and the newest lines in memory."""
 
@@ -329,7 +333,7 @@ class _Output:
         data = b"-"
         try:
             while data:
-                if not select.select([fd], [], [], 0.1)[0]:
+                if not select.select([fd], [], [], SETTLED_S)[0]:
                     self._idle.set()
                     continue
                 data = os.read(fd, 1 << 16)
