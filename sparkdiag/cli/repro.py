@@ -170,7 +170,8 @@ def _check_repo(repo: Path) -> None:
     if not repo.is_dir():
         raise UsageError(f"--repo {repo} is no folder", remedy=remedy)
     # Imported only here: GitPython asks git for its version as it is imported.
-    from sparkdiag.environment.clone import Clone, need_git
+    from sparkdiag.environment.clone import Clone
+    from sparkdiag.needed import need_git
 
     need_git(f"to look into --repo {repo}")
     if not Clone(repo).is_clone():

@@ -15,6 +15,7 @@ from git.exc import GitError
 from sparkdiag.errors import EnvironmentFault
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.run import Containment
+from sparkdiag.needed import need_git
 
 TIMEOUT_S = 60
 SHA = re.compile(r"[0-9a-f]{40}")
@@ -23,15 +24,6 @@ SHA = re.compile(r"[0-9a-f]{40}")
 PLAIN = ("env", "-u", "GIT_DIR", "-u", "GIT_WORK_TREE", "-u", "GIT_INDEX_FILE", "-u", "GIT_OBJECT_DIRECTORY", "git")
 SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 ENVIRONMENT = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
-
-
-def need_git(why: str) -> None:
-    """Raises ``EnvironmentFault`` where no git is installed, before its absence is taken for something else."""
-    if shutil.which("git") is None:
-        raise EnvironmentFault(
-            f"git is not installed (or not on PATH), and it is needed {why}",
-            remedy="install git, for example: apt install git",
-        )
 
 
 class Head(Value):

@@ -9,7 +9,7 @@ from pathlib import Path
 from sparkdiag.environment.build import Built, ensure_built
 from sparkdiag.environment.cache import cache_root, make_root, writing
 from sparkdiag.environment.child import run_step
-from sparkdiag.environment.clone import Clone, need_git, open_clone
+from sparkdiag.environment.clone import Clone, open_clone
 from sparkdiag.environment.expected import from_disk, from_git, from_record, watched_modules
 from sparkdiag.environment.facts import HostFacts, gather_facts
 from sparkdiag.environment.interrogate import API_SERVER, Findings, interpreter_of, interrogate
@@ -31,6 +31,7 @@ from sparkdiag.environment.progress import ProgressSink
 from sparkdiag.environment.spec import LAB_RELEASE, EnvironmentSpec, ExistingSpec, LabSpec
 from sparkdiag.errors import EnvironmentFault, UsageError
 from sparkdiag.evidence.run import FileProof
+from sparkdiag.needed import need_git
 from sparkdiag.scenario.model import Scenario
 
 

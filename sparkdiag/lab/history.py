@@ -21,8 +21,8 @@ os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
 import git
 from git.exc import GitCommandError
 
-from sparkdiag.environment.clone import need_git
 from sparkdiag.errors import EnvironmentFault, UsageError
+from sparkdiag.needed import need_git
 
 DEFAULT_REVISION = "incident"
 """The tag that stands for no revision asked."""
