@@ -51,7 +51,7 @@ def doctor(
     Example: sparkdiag doctor
 
     \b
-    Another: sparkdiag doctor --env existing:/path/to/python --scenario sm12x-mqa-prefill --repo vllm
+    Another: sparkdiag doctor --env existing:PYTHON --model MODEL --repo vllm
 
     Nothing is built, no server is started, no network is used. Exit 0: a run can work; 4: something fails.
     """
@@ -82,7 +82,7 @@ def _asked(
     """The same choice that ``repro`` makes; only what cannot be understood is refused here."""
     from sparkdiag.doctor.need import Asked
     from sparkdiag.environment.config import read_config
-    from sparkdiag.environment.spec import parse_spec
+    from sparkdiag.environment.spec import LabSpec, parse_spec
     from sparkdiag.observing.gpu import gpu_names
     from sparkdiag.reproducing.choice import choose
     from sparkdiag.scenario.load import load_scenario
@@ -93,11 +93,13 @@ def _asked(
     config = read_config()
     choice = choose(env=env, scenario=scenario, configured_env=config.env, gpus=len(gpu_names()))
     typer.echo(f"{choice.because}; scenario {choice.scenario}", err=True)
+    spec = parse_spec(choice.env_spec)
     clone = repo or (Path(config.repo) if config.repo else None)
     return Asked(
         scenario=load_scenario(choice.scenario),
-        spec=parse_spec(choice.env_spec),
-        model=model or config.model,
+        spec=spec,
+        # As in repro: the config file's model is for the config file's environments.
+        model=model or (None if isinstance(spec, LabSpec) else config.model),
         repo=str(clone) if clone else None,
         runs_dir=str(out),
         dcp=dcp,

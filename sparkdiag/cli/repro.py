@@ -77,7 +77,7 @@ def repro(
     Example: sparkdiag repro --dcp 2
 
     \b
-    Another: sparkdiag repro --env existing:/path/to/python --model MODEL --dcp 2 -- --gpu-memory-utilization 0.9
+    Another: sparkdiag repro --env existing:PYTHON --model MODEL -- --seed 1
     """
     request = _request(
         context,
@@ -125,7 +125,7 @@ def _request(
     from sparkdiag.reproducing.request import ReproRequest
     from sparkdiag.scenario.load import load_scenario
     from sparkdiag.scenario.overrides import override
-    from sparkdiag.serving.model_path import check_model
+    from sparkdiag.serving.model_path import require_model
 
     config = read_config()
     choice = choose(env=env, scenario=scenario, configured_env=config.env, gpus=len(gpu_names()))
@@ -138,7 +138,7 @@ def _request(
     extra_args = tuple(context.args)
     _check_flags(extra_args, repo=repo, baseline_s=flags["baseline_s"])
     loaded = override(load_scenario(choice.scenario), extra_args=extra_args, **overrides)
-    check_model(loaded.server.model)
+    require_model(loaded)
     clone = repo or (Path(config.repo) if config.repo else None)
     return ReproRequest(
         scenario=loaded,

@@ -104,9 +104,9 @@ def judge_model(model: str | None, *, is_path: bool) -> Finding:
     if model is None:
         return Finding(
             name="model",
-            status="warn",
-            seen="neither the scenario nor your config file names a model",
-            why=why,
+            status="fail",
+            seen="neither the scenario nor your config file names a model, and the environment brings none",
+            why="repro starts nothing without a model",
             next_step='sparkdiag doctor --model PATH (repro takes the same), or model = "PATH" in your config file',
         )
     seen = f"{model} is there" if is_path else f"{model}: a hub's name; whether it can be had is not tried here"

@@ -157,8 +157,10 @@ def shared_memory(*, ranks: int, folder: Path = Path(SHM)) -> tuple[Finding, ...
         _fill_segment(path)
     except OSError as error:
         problem = f"a segment of 1 MiB could not be made: {error.strerror or error}"
-    finally:
+    try:
         path.unlink(missing_ok=True)
+    except OSError as error:  # a read-only folder says so even of a file that is not there
+        problem = problem or f"a segment of 1 MiB could not be removed: {error.strerror or error}"
     found = SharedMemory(
         total_bytes=room.f_blocks * room.f_frsize, free_bytes=room.f_bavail * room.f_frsize, problem=problem
     )

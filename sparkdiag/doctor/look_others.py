@@ -54,7 +54,7 @@ def lock() -> tuple[Finding, ...]:
                 next_step="export XDG_CACHE_HOME=/a/writable/folder",
             ),
         )
-    return (Finding(name="machine-lock", status="ok", seen="no other run holds this machine", why=why),)
+    return (Finding(name="machine-lock", status="ok", seen="no other run of this user", why=why),)
 
 
 def leftovers() -> tuple[Finding, ...]:

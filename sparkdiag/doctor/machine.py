@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from sparkdiag.doctor.finding import Finding
 from sparkdiag.evidence.base import Value
+from sparkdiag.evidence.timeline import BUSY_SHARE
 from sparkdiag.serving.shared_memory import SHM
 
 MIB, GIB = 2**20, 2**30
@@ -28,8 +29,6 @@ TMP_LEAST_BYTES, TMP_SPARE_BYTES = 20 * 10**6, 200 * 10**6
 CACHE_LEAST_BYTES, CACHE_SPARE_BYTES = 20 * 10**6, 200 * 10**6
 OPEN_FILES_FAIL, OPEN_FILES_WARN = 512, 4096
 """vLLM asks for 65,535 itself and goes on with less (vllm/utils/system_utils.py, set_ulimit)."""
-BUSY_SHARE = 0.25
-"""Above it the launched server keeps its priority (``serving.priority``), and samples come late."""
 
 
 class Memory(Value):

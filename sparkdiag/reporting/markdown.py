@@ -3,9 +3,6 @@
 Nothing from outside reaches the page except through ``safe_text``.
 """
 
-from pathlib import Path
-
-from sparkdiag.errors import RunFolderError
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import EvidenceItem
 from sparkdiag.harmless.printable import printable
@@ -30,18 +27,6 @@ _ITEM_CHARS = 300
 _MOST_PROBLEMS = 6
 _MOST_WITNESSES = 6
 """With these the first screen alone stays below ``MOST_BYTES``, whatever it is made of."""
-
-
-def write_report(stored: StoredRun) -> Path:
-    """Keep the Markdown report as ``report.md`` in the run folder. Raises ``RunFolderError`` where it cannot."""
-    path = Path(stored.run_dir) / REPORT
-    try:
-        path.write_text(render_markdown(stored), encoding="utf-8")
-    except OSError as error:
-        raise RunFolderError(
-            f"cannot write {path}: {error.strerror or error}", remedy=f"sparkdiag report {stored.run_dir}"
-        ) from error
-    return path
 
 
 def render_markdown(stored: StoredRun, *, judged_again: StoredRun | None = None) -> str:

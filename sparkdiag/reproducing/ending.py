@@ -8,7 +8,7 @@ from sparkdiag.evidence.run import RunRecord
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.recording.folder import RECORD, RunFolder
 from sparkdiag.recording.read import read_run
-from sparkdiag.reporting.markdown import write_report
+from sparkdiag.reporting.markdown import REPORT, render_markdown
 
 
 def stored_run(folder: RunFolder, record: RunRecord) -> StoredRun:
@@ -31,7 +31,5 @@ def stored_run(folder: RunFolder, record: RunRecord) -> StoredRun:
 
 def keep_report(folder: RunFolder, stored: StoredRun) -> tuple[Path | None, tuple[str, ...]]:
     """Write ``report.md``: its path, None where it could not be; and everything of the run that was not written."""
-    try:
-        return write_report(stored), folder.problems
-    except RunFolderError as error:
-        return None, (*folder.problems, error.message)
+    path = folder.write_report(REPORT, render_markdown(stored))
+    return (path if path.is_file() else None), folder.problems

@@ -44,6 +44,7 @@ def prompt_and_judge(
     try:
         observer.require_stacks()
         _prove(run, request, server=server, probe_dir=probe_dir, observer=observer, environment=environment)
+        run.phase("prompting", f"building a prompt of {scenario.prompt.tokens} tokens")
         prompt, nonce = _prompt(run, client=client, scenario=scenario, server=server)
         driver = Driver(client, prompt, scenario=scenario, nonce=nonce, clock=run.clock, sink=run.folder.append)
         run.phase("prompting", f"{prompt.tokens} tokens")

@@ -21,8 +21,11 @@ MAX_DEPTH = 16
 Checked = tuple[Scenario | None, tuple[Problem, ...]]
 
 
-def check(data: Mapping[str, Any]) -> Checked:
-    """A scenario read from TOML and checked: the scenario when there is no problem, and the problems."""
+def check(data: Mapping[str, Any], *, typed_args: int = 0) -> Checked:
+    """A scenario read from TOML and checked: the scenario when there is no problem, and the problems.
+
+    ``typed_args``: how many of the last ``server.args`` come from the command line and not from the file.
+    """
     too_deep = next(_too_deep(data, path=()), None)
     if too_deep is not None:
         return None, (too_deep,)
@@ -35,7 +38,7 @@ def check(data: Mapping[str, Any]) -> Checked:
     except ValidationError as error:
         problems.extend(problem for problem in _from_pydantic(error) if problem.key not in {p.key for p in problems})
         return None, tuple(problems)
-    problems.extend(contradictions(scenario))
+    problems.extend(contradictions(scenario, typed_args=typed_args))
     return (None if problems else scenario), tuple(problems)
 
 

@@ -1,32 +1,35 @@
 """Values of a scenario that are each fine and contradict each other. Pure."""
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from sparkdiag.scenario.environment_names import refused_variable
 from sparkdiag.scenario.model import Scenario, Signature
 from sparkdiag.scenario.parallel import misfit
 from sparkdiag.scenario.problem import Problem
 from sparkdiag.scenario.shown import shown
-from sparkdiag.scenario.vllm_flags import flag_name, owned_flag
+from sparkdiag.scenario.vllm_flags import distrusted_flag, flag_name, owned_flag
 
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def contradictions(scenario: Scenario) -> tuple[Problem, ...]:
-    """Every cross-field problem of a scenario whose single values are right."""
-    parts: tuple[Callable[[Scenario], Iterator[Problem]], ...] = (
-        _server,
-        _arguments,
-        _environment,
-        _signatures,
-        _names,
-        _suspect,
-        _times,
+def contradictions(scenario: Scenario, *, typed_args: int = 0) -> tuple[Problem, ...]:
+    """Every cross-field problem of a scenario whose single values are right.
+
+    ``typed_args``: how many of the last ``server.args`` the user typed; the others come from a file that people pass
+    on, and may ask for less.
+    """
+    return (
+        *_server(scenario),
+        *_arguments(scenario, from_file=len(scenario.server.args) - typed_args),
+        *_environment(scenario),
+        *_signatures(scenario),
+        *_names(scenario),
+        *_suspect(scenario),
+        *_times(scenario),
     )
-    return tuple(problem for part in parts for problem in part(scenario))
 
 
 def fits(scenario: Scenario) -> bool:
@@ -60,13 +63,21 @@ def _server(scenario: Scenario) -> Iterator[Problem]:
         )
 
 
-def _arguments(scenario: Scenario) -> Iterator[Problem]:
-    for index, argument in enumerate(scenario.server.args):
+def _arguments(scenario: Scenario, *, from_file: int) -> Iterator[Problem]:
+    arguments = scenario.server.args
+    for index, argument in enumerate(arguments):
         flag = owned_flag(argument)
         if flag is not None:
             allowed = f"the key {flag.key} instead" if flag.key else f"nothing; {flag.remedy}"
             # By its name alone: what an option such as --api-key is set to is nobody's to read.
             yield Problem(key=f"server.args[{index}]", found=shown(flag_name(argument)), allowed=allowed)
+            continue
+        distrusted = distrusted_flag(argument, "".join(arguments[index + 1 : index + 2]))
+        if distrusted is not None and index < from_file:
+            found = f"{shown(flag_name(argument))}, which {distrusted.does}"
+            other = f"only {', '.join(distrusted.harmless)}" if distrusted.harmless else "not"
+            allowed = f"{other} in a file that people pass on; if you trust it, give it after --"
+            yield Problem(key=f"server.args[{index}]", found=found, allowed=allowed)
 
 
 def _environment(scenario: Scenario) -> Iterator[Problem]:

@@ -11,6 +11,11 @@ from sparkdiag.scenario.parallel import MAX_RANKS
 StallKind = Literal["torch-fallback", "jit-compile", "collective-wait", "gpu-wait", "forward", "unknown"]
 
 
+MAX_TOKENS = 10_000_000
+"""Of a prompt, an answer or a chunk: an order of magnitude beyond any model, and a prompt that memory still holds."""
+MAX_MODEL_LEN = 100_000_000
+
+
 class ServerSettings(Value):
     """``[server]``: how vLLM is started, beyond host and port, which sparkdiag chooses."""
 
@@ -20,9 +25,9 @@ class ServerSettings(Value):
     dcp: int = Field(default=1, ge=1, le=MAX_RANKS)
     tp: int = Field(default=1, ge=1, le=MAX_RANKS)
     """Tensor parallel size; DCP must divide it."""
-    chunk_tokens: int = Field(default=8192, ge=1)
+    chunk_tokens: int = Field(default=8192, ge=1, le=MAX_TOKENS)
     """Tokens a prefill chunk holds: --max-num-batched-tokens."""
-    max_model_len: int | None = Field(default=None, ge=1)
+    max_model_len: int | None = Field(default=None, ge=1, le=MAX_MODEL_LEN)
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
     ready_timeout_s: float = Field(default=1800, gt=0)
@@ -32,12 +37,12 @@ class PromptSettings(Value):
     """``[prompt]``: the request that should stall."""
 
     kind: Literal["needle", "reasoning"] = "needle"
-    tokens: int = Field(ge=64)
+    tokens: int = Field(ge=64, le=MAX_TOKENS)
     """Exact length by the server's own /tokenize."""
     depth: float = Field(default=0.35, ge=0, le=1)
     """Where the needle lies: 0 at the front, 1 at the end."""
     seed: int = 0
-    max_output_tokens: int = Field(default=64, ge=1)
+    max_output_tokens: int = Field(default=64, ge=1, le=MAX_TOKENS)
 
 
 class LoopVariable(Value):

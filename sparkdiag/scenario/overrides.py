@@ -62,7 +62,7 @@ def override(
     _put(data["patience"], {"timeout_s": timeout_s})
     data["server"]["args"] = [*scenario.server.args, *rest]
     _check_parallel(data["server"], dcp_given=server["dcp"] is not None, tp_given=server["tp"] is not None)
-    return _validated(data, scenario)
+    return _validated(data, scenario, typed_args=len(rest))
 
 
 def _check_parallel(server: dict[str, Any], *, dcp_given: bool, tp_given: bool) -> None:
@@ -84,16 +84,15 @@ def _check_parallel(server: dict[str, Any], *, dcp_given: bool, tp_given: bool) 
     )
 
 
-def _validated(data: dict[str, Any], scenario: Scenario) -> Scenario:
-    changed, problems = check(data)
+def _validated(data: dict[str, Any], scenario: Scenario, *, typed_args: int) -> Scenario:
+    changed, problems = check(data, typed_args=typed_args)
     if changed is not None:
         return changed
     details = tuple(f"{_OPTIONS.get(problem.key, problem.key)}: {problem}" for problem in problems)
     remedy = f"sparkdiag scenario show {scenario.name}"
-    if [problem.key for problem in problems] == ["server.max_model_len"]:
-        prompt = data["prompt"]
-        needed = prompt["tokens"] + prompt["max_output_tokens"]
-        length = data["server"]["max_model_len"]
+    prompt, length = data["prompt"], data["server"].get("max_model_len", 0)
+    needed = prompt["tokens"] + prompt["max_output_tokens"]
+    if [problem.key for problem in problems] == ["server.max_model_len"] and length < needed:
         details = (
             f"{prompt['tokens']} prompt tokens and {prompt['max_output_tokens']} output tokens need more than the "
             f"model length of {length}",

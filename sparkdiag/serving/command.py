@@ -166,9 +166,9 @@ def _environment(
     )
     env = {
         "PYTHONUNBUFFERED": "1",
+        **{name: value.replace(SPREAD_CORES, spread) for name, value in asked.items()},
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
-        **{name: value.replace(SPREAD_CORES, spread) for name, value in asked.items()},
         "TMPDIR": str(private_dir),
         "VLLM_RPC_BASE_PATH": str(private_dir),
     }

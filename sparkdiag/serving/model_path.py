@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from sparkdiag.errors import UsageError
+from sparkdiag.scenario.model import Scenario
 from sparkdiag.scenario.shown import shown
 
 
@@ -12,6 +13,16 @@ def is_path(model: str) -> bool:
     if "://" in model:
         return False
     return model.startswith(("/", "./", "../", "~")) or model in (".", "..") or model.count("/") > 1
+
+
+def require_model(scenario: Scenario) -> None:
+    """Raises ``UsageError`` where the server would be given no model, or a path as ``check_model`` refuses it."""
+    if scenario.server.model is None and not scenario.lab:
+        raise UsageError(
+            f"scenario {scenario.name} names no model and the environment brings none",
+            remedy="sparkdiag repro --model PATH_OR_NAME",
+        )
+    check_model(scenario.server.model)
 
 
 def check_model(model: str | None) -> None:

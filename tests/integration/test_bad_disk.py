@@ -4,10 +4,12 @@ import functools
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from sparkdiag.recording.listing import foreign_entries
 from tests.integration.bad_case import BadCase
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -33,6 +35,30 @@ def on_small_disk(folder: Path, *, size: str) -> tuple[str, ...]:
     return (*NAMESPACE, "sh", "-c", MOUNT, size, str(folder))
 
 
+LOOKED_AT = """
+size="$0" folder="$1" kept="$2" python="$3"; shift 3
+mount -t tmpfs -o size="$size" none "$folder"
+(until grep -qs '"sent"' "$folder"/*/client.jsonl; do sleep 0.1; done
+ exec dd if=/dev/zero of="$folder/anothers" bs=4k 2>"$kept.dd") &
+filler=$!
+"$@"
+code=$?
+kill $filler 2>/dev/null
+"$python" -m sparkdiag runs list --out "$folder" --json >"$kept.json"
+"$python" -m sparkdiag report "$folder"/*-dcp2 >"$kept.md"
+stat -f -c '%f %b' "$folder" >"$kept.free"
+cp -a "$folder" "$kept"
+exit $code
+"""
+
+
+def on_filled_disk(folder: Path, *, size: str, kept: Path) -> tuple[str, ...]:
+    """As ``on_small_disk``, and another program fills the disk up once the prompt was sent. What lies on it after the
+    command is copied to ``kept``, beside what ``runs list`` and ``report`` say of it there."""
+    folder.mkdir(exist_ok=True)
+    return (*NAMESPACE, "sh", "-c", LOOKED_AT, size, str(folder), str(kept), sys.executable)
+
+
 needs_namespace = pytest.mark.skipif(no_namespace(), reason="a private mount is not permitted here")
 
 
@@ -45,6 +71,29 @@ def test_a_run_on_a_full_disk_ends_with_its_verdict_and_says_what_is_missing(siz
     assert "The prefill is crawling in _fp8_mqa_logits_torch" in ended.out
     (line,) = (line for line in ended.err.splitlines() if line.startswith("not everything could be written"))
     assert "No space left on device" in line and "stacks.jsonl" in line
+
+
+@needs_namespace
+@pytest.mark.parametrize("size", ["256k", "2m"])
+def test_a_run_keeps_its_verdict_and_report_on_a_disk_that_fills_up(size: str, tmp_path: Path) -> None:
+    case = BadCase(tmp_path, "crawling")
+    kept = tmp_path / "kept"
+    ended = case.run(*case.repro_arguments(), before=on_filled_disk(case.runs, size=size, kept=kept))
+    assert ended.code == 1, ended
+    assert "No space left on device" in (tmp_path / "kept.dd").read_text()
+    (line,) = (line for line in ended.err.splitlines() if line.startswith("not everything could be written"))
+    assert "stacks.jsonl: [Errno 28]" in line and "run.json" not in line and "report.md" not in line
+    (folder,) = kept.glob("*-dcp2")
+    record = json.loads((folder / "run.json").read_text())
+    assert (record["status"], record["verdict"]["function"]) == ("finished", "_fp8_mqa_logits_torch")
+    told = (folder / "report.md").read_text()
+    assert told.startswith("## sparkdiag: ") and "_fp8_mqa_logits_torch" in told and told.endswith("\n")
+    assert "_fp8_mqa_logits_torch" in (tmp_path / "kept.md").read_text()
+    (listed,) = json.loads((tmp_path / "kept.json").read_text())["runs"]
+    assert listed["state"] == "finished"
+    assert foreign_entries((path.name, path.is_file()) for path in folder.iterdir()) == ()
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+    assert int((tmp_path / "kept.free").read_text().split()[0]) > 0  # the rest of the reserve
 
 
 @needs_namespace

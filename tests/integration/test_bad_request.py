@@ -62,6 +62,14 @@ def test_an_address_or_a_key_of_the_servers_own_is_refused_at_once(case: BadCase
     assert_nothing_started(case)
 
 
+def test_a_scenario_without_a_model_is_refused_before_anything_starts(case: BadCase) -> None:
+    case.scenario.write_text(case.scenario.read_text(encoding="utf-8").replace('model = "org/fake"\n', ""))
+    ended = case.refused(*case.repro_arguments(), code=2)
+    assert "scenario fake names no model" in ended.error
+    assert "--model" in ended.next
+    assert_nothing_started(case)
+
+
 @pytest.mark.parametrize(
     "line", ['args = ["--host", "0.0.0.0"]', 'args = ["--uds=/x"]', 'args = ["--api-key", "k-815"]']
 )

@@ -110,7 +110,7 @@ def test_a_folder_that_is_no_clone_and_one_that_is_not_there(tmp_path: Path) -> 
 def test_the_clone_of_the_option_is_asked(doctor: Doctor, upstream: Path) -> None:
     made = fake_environment(doctor.folder / "venv")
     told = doctor.run("--env", f"existing:{made}", "--repo", str(upstream), CUDA_VISIBLE_DEVICES="")
-    assert told.bad == {"gpu": "fail", "model": "warn", "clone": "warn"}
+    assert told.bad == {"gpu": "fail", "model": "fail", "clone": "warn"}
     assert "holds neither f8f18ce66b nor its twin f6c6e54f4" in told.one("clone")["seen"]
     assert told.one("git")["status"] == "ok"
 
@@ -137,7 +137,7 @@ def test_an_interpreter_that_hangs_is_a_finding_and_the_rest_is_checked(doctor: 
     made, pid = hanging_environment(doctor.folder)
     patch = "from sparkdiag.doctor import look_environment\nlook_environment.ASK_TIMEOUT_S = 1.5"
     told = doctor.run("--env", f"existing:{made}", patch=patch)
-    assert (told.code, told.bad) == (4, {"environment": "fail", "model": "warn"})
+    assert (told.code, told.bad) == (4, {"environment": "fail", "model": "fail"})
     assert "no answer within 1.5 s" in told.one("environment")["seen"]
     assert told.one("port")["status"] == "ok"
     assert gone(int(pid.read_text()))
@@ -148,7 +148,7 @@ def test_a_check_that_hangs_beyond_its_own_bound_is_given_up_and_what_it_started
     told = doctor.run(
         "--env", f"existing:{made}", patch="from sparkdiag.doctor import diagnosis\ndiagnosis.ENVIRONMENT_LIMIT_S = 1.5"
     )
-    assert (told.code, told.bad) == (4, {"environment": "fail", "model": "warn"})
+    assert (told.code, told.bad) == (4, {"environment": "fail", "model": "fail"})
     assert "the check was given up" in told.one("environment")["seen"]
     assert gone(int(pid.read_text()))
 

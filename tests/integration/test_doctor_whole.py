@@ -70,7 +70,7 @@ def test_an_existing_environment_is_asked_and_its_gpus_counted(doctor: Doctor) -
     made = fake_environment(doctor.folder / "venv")
     told = doctor.run("--env", f"existing:{made}", CUDA_VISIBLE_DEVICES="")
     assert told.code == 4
-    assert told.bad == {"gpu": "fail", "model": "warn"}
+    assert told.bad == {"gpu": "fail", "model": "fail"}
     assert told.one("environment")["seen"].startswith("vLLM 0.26.0, torch 2.11.0, Python 3.")
     assert told.one("suspect-code")["seen"].startswith("_fp8_mqa_logits_torch in vllm/utils/deep_gemm.py")
     assert told.named("uv") == told.named("git") == told.named("clone") == []
@@ -79,7 +79,7 @@ def test_an_existing_environment_is_asked_and_its_gpus_counted(doctor: Doctor) -
 def test_an_environment_without_the_suspect_function(doctor: Doctor) -> None:
     made = fake_environment(doctor.folder / "venv", source="def something_else(): pass\n")
     told = doctor.run("--env", f"existing:{made}", CUDA_VISIBLE_DEVICES="")
-    assert told.bad == {"gpu": "fail", "model": "warn", "suspect-code": "fail"}
+    assert told.bad == {"gpu": "fail", "model": "fail", "suspect-code": "fail"}
 
 
 def test_a_model_that_is_not_there(doctor: Doctor) -> None:
@@ -109,6 +109,14 @@ def test_tiny_shared_memory_and_a_full_disk(doctor: Doctor) -> None:
     assert told.bad == {"shared-memory": "fail", "disk": "fail"}
     assert "a segment of 1 MiB could not be made: No space left on device" in told.one("shared-memory")["seen"]
     assert "No space left on device" in told.one("disk")["seen"]
+
+
+def test_read_only_shared_memory_is_a_failure_with_its_cause(doctor: Doctor) -> None:
+    mount = f"mount -t tmpfs -o ro none {SHM}"
+    told = doctor.run(before=(*needs_mounts(), "sh", "-c", f'{mount} && exec "$@"', "sh"))
+    assert told.code == 4
+    assert told.bad["shared-memory"] == "fail"
+    assert "Read-only file system" in told.one("shared-memory")["seen"]
 
 
 def test_shared_memory_as_docker_gives_it_is_a_warning(doctor: Doctor) -> None:

@@ -157,7 +157,7 @@ def option_words(plants: Plants, place: str) -> list[str]:
         f"--extra={json.dumps({'auth_token': next(secret), 'nested': {'password': next(secret)}})}",
         "--header", f"Authorization: Bearer {next(secret)}",
         "--cookie", next(secret),
-        f"--download={link[0].split()[-1]}",
+        f"--load={link[0].split()[-1]}",
         f"--source={link[1].split()[-1]}",
         f"--db.secret={next(secret)}",
         "--registry-token", next(secret),

@@ -29,4 +29,5 @@ def test_examples_stay_on_one_line(path: tuple[str, ...], columns: int, monkeypa
     assert examples
     assert all(len(block) == 1 for block in examples), examples
     assert all(": sparkdiag " in block[0] for block in examples)
+    assert all(len(block[0]) <= 80 for block in examples), examples
     assert "\b" not in shown

@@ -58,7 +58,7 @@ def test_a_model_is_named_or_asked_for() -> None:
     assert environment.judge_model("/models/v4", is_path=True).seen == "/models/v4 is there"
     assert "not tried here" in environment.judge_model("org/name", is_path=False).seen
     unnamed = environment.judge_model(None, is_path=False)
-    assert unnamed.status == "warn"
+    assert unnamed.status == "fail", "repro refuses to start"
     assert "--model PATH" in (unnamed.next_step or "")
 
 

@@ -1,10 +1,14 @@
 """Memory, cores, disk, shared memory, limits, clock and priority against what a run needs."""
 
+import errno
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.doctor import machine
+from sparkdiag.doctor import look_machine, machine
 from sparkdiag.doctor.machine import GIB, MIB, ClockLook, Cores, Memory, Priority, Room, SharedMemory
 
 ORDER = {"ok": 0, "warn": 1, "fail": 2}
@@ -72,6 +76,25 @@ def test_rooms_that_are_well_are_one_finding_and_each_bad_one_is_its_own() -> No
     assert [one.status for one in found] == ["warn", "fail", "fail"]
     assert "/closed (run folders) cannot be written: Read-only file system" in found[2].seen
     assert found[2].next_step == "sparkdiag repro --out DIR"
+
+
+@pytest.mark.parametrize("refusing", ["open", "unlink"])
+def test_a_read_only_folder_of_shared_memory_is_a_failure_and_no_crash(
+    refusing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There even the removal of what is not there is refused with EROFS."""
+
+    def refuse(*_args: object, **_options: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    with monkeypatch.context() as patched:
+        if refusing == "open":
+            patched.setattr(os, "open", refuse)
+        patched.setattr(Path, "unlink", refuse)
+        (found,) = look_machine.shared_memory(ranks=2, folder=tmp_path)
+    assert found.status == "fail"
+    assert "Read-only file system" in found.seen
+    assert ("could not be made" if refusing == "open" else "could not be removed") in found.seen
 
 
 def test_shared_memory() -> None:

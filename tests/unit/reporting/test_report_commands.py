@@ -13,7 +13,7 @@ from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import Verdict
 from sparkdiag.recording.folder import RunFolder
 from sparkdiag.recording.read import read_run
-from sparkdiag.reporting.markdown import render_markdown, write_report
+from sparkdiag.reporting.markdown import REPORT, render_markdown
 from tests.unit.reporting.sample_runs import COMPLETED, CRAWLING, CRAWLING_VERDICT, SUSPECT
 
 app = typer.Typer()
@@ -54,7 +54,7 @@ def test_a_run_reads_the_same_from_its_folder(tmp_path: Path) -> None:
     assert stored.problems == ()
     assert stored.observation == CRAWLING.observation.model_copy(update={"now_s": CRAWLING_VERDICT.decided_at_s})
     assert render_markdown(stored) == render_markdown(CRAWLING)
-    assert write_report(stored).read_text() == render_markdown(stored)
+    assert RunFolder(path).write_report(REPORT, render_markdown(stored)).read_text() == render_markdown(stored)
 
 
 def test_report_prints_markdown_and_one_json_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

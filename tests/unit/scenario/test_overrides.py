@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkdiag.errors import UsageError
+from sparkdiag.scenario.check import check
 from sparkdiag.scenario.load import load_scenario
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.scenario.overrides import override
-from sparkdiag.scenario.vllm_flags import OWNED, owned_flag
+from sparkdiag.scenario.vllm_flags import DISTRUSTED, OWNED, distrusted_flag, owned_flag
 
 INCIDENT = load_scenario("sm12x-mqa-prefill")
 
@@ -57,6 +58,12 @@ def test_every_option_changes_its_value_and_only_that() -> None:
         ({"extra_args": ("--api_key", "k")}, "'--api-key' after --", "leave it out"),
         ({"extra_args": ("--hf-token=hf_x",)}, "'--hf-token' after --", "export HF_TOKEN="),
         ({"extra_args": ("--config", "/x.yaml")}, "'--config' after --", "one by one"),
+        ({"extra_args": ("--headless",)}, "'--headless' after --", "HTTP interface"),
+        ({"extra_args": ("--otlp-tr=http://x",)}, "'--otlp-tr' after --", "stays on this machine"),
+        ({"extra_args": ("--kv-events-config.publisher", "zmq")}, "'--kv-events-config' after --", "stays on"),
+        ({"prompt_tokens": 10**12}, "--prompt-tokens: prompt.tokens: found 1000000000000", ""),
+        ({"chunk_tokens": 10**12}, "--chunk-tokens: server.chunk_tokens: found 1000000000000", ""),
+        ({"extra_args": ("--max-model-len", "999999999999")}, "-- --max-model-len: server.max_model_len: found", ""),
         ({"extra_args": ("--model=x",)}, "'--model' after --", "--model PATH, before the --"),
         ({"dcp": 1025}, "--dcp: server.dcp: found 1025; allowed: an integer, at least 1, at most 1024", ""),
         ({"tp": 10**11}, "--tp: server.tp: found 100000000000", ""),
@@ -108,9 +115,46 @@ def test_no_spelling_of_an_owned_option_slips_through(name: str, cut: int, join:
         override(INCIDENT, extra_args=(argument, "x"))
 
 
-@pytest.mark.parametrize("argument", ["--seed", "--model-impl", "--config-format", "-O3", "-1", "-", "--", "x", ""])
+@pytest.mark.parametrize(
+    "argument",
+    ["--seed", "--model-impl", "--config-format", "-O3", "-1", "-1.5", "-", "--", "x", "",
+     "--reasoning-parser", "-dp", "-dc", "--tokenizer", "--no-trust-remote-code", "--data-parallel-size=2", "-pp"]
+)  # fmt: skip
 def test_other_options_are_left_to_vllm(argument: str) -> None:
     assert owned_flag(argument) is None
+    assert distrusted_flag(argument, "x") is None
+
+
+DISTRUSTED_NAMES = [name for flag in DISTRUSTED for name in flag.names]
+
+
+@given(name=st.sampled_from(DISTRUSTED_NAMES), cut=st.integers(0, 3), form=st.sampled_from(["{}", "{}=x", "{}.a=x"]))
+def test_no_spelling_of_a_distrusted_option_passes_in_a_file_and_any_may_be_typed(
+    name: str, cut: int, form: str
+) -> None:
+    short = not name.startswith("--")
+    written = name if short else "--" + name[2 : max(8, len(name) - cut)].replace("-", "_")
+    argument = form.format(written)
+    data = INCIDENT.model_dump(mode="python", by_alias=True, exclude_none=True)
+    data["server"]["args"] = ["--max-num-seqs", "1", argument, "x"]
+    scenario, (problem,) = check(data)
+    assert scenario is None
+    assert problem.key == "server.args[2]"
+    assert "if you trust it, give it after --" in problem.allowed
+    assert override(INCIDENT, extra_args=(argument, "x")).server.args[-2:] == (argument, "x")
+
+
+def test_what_a_file_may_not_ask_for_it_may_not_ask_for_before_typed_arguments_either() -> None:
+    distrustful = INCIDENT.server.model_copy(update={"args": ("--trust-remote-code",)})
+    with pytest.raises(UsageError, match="if you trust it"):
+        override(INCIDENT.model_copy(update={"server": distrustful}), extra_args=("--trust-remote-code",))
+
+
+@pytest.mark.parametrize("value", ["mp", "uni"])
+def test_a_backend_of_this_machine_may_stand_in_a_file(value: str) -> None:
+    assert distrusted_flag("--distributed-executor-backend", value) is None
+    assert distrusted_flag(f"--distributed_executor_backend={value}", "evil.Executor") is None
+    assert distrusted_flag("--distributed-executor-backend=evil.Executor", value) is not None
 
 
 def test_several_wrong_options_are_told_together() -> None:

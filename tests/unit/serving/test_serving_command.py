@@ -138,3 +138,9 @@ def test_an_inherited_key_would_lock_the_client_out_so_it_is_dropped() -> None:
 def test_what_an_environment_must_not_inherit_is_dropped_too() -> None:
     dropped = build(environment=environment(drop_env=("PYTHONDONTWRITEBYTECODE",))).drop_env
     assert {"VLLM_API_KEY", "PYTHONDONTWRITEBYTECODE"} <= set(dropped)
+
+
+def test_a_scenario_cannot_switch_usage_statistics_on() -> None:
+    case = scenario(env={"VLLM_NO_USAGE_STATS": "0", "DO_NOT_TRACK": "0"})
+    env = build(case, environment=environment(env={"DO_NOT_TRACK": "0"}), inherited={"DO_NOT_TRACK": "0"}).env
+    assert (env["VLLM_NO_USAGE_STATS"], env["DO_NOT_TRACK"]) == ("1", "1")
