@@ -1,5 +1,6 @@
 """The run folder, written as the run goes on. An error of the disk never ends a run: it is remembered and shown."""
 
+import errno
 import json
 import os
 import re
@@ -20,10 +21,12 @@ from sparkdiag.harmless.documents import redact_document
 from sparkdiag.harmless.secrets import redact_text
 from sparkdiag.recording.events import STREAMS, Stream, routed
 from sparkdiag.recording.in_use import hold
+from sparkdiag.recording.reserve import Reserve
 
 RECORD = "run.json"
 SERVER_LOG = "server.log"
 _MOST_NAMES = 1000
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 def folder_name(*, scenario_name: str, short_sha: str | None, dcp: int, now: datetime) -> str:
@@ -99,7 +102,11 @@ class _Answer:
 
 
 class RunFolder:
-    """One run on disk. ``append`` and ``write_record`` may be called from any thread and never raise ``OSError``."""
+    """One run on disk. ``append`` and ``write_record`` may be called from any thread and never raise ``OSError``.
+
+    Room for the run's end is reserved from its beginning: with the record that says how it ended the room is given
+    back, and a stream that the full disk had refused gets none of it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -107,6 +114,9 @@ class RunFolder:
         self._streams: dict[Stream, _StreamFile] = {}
         self._failures: dict[str, tuple[str, int]] = {}
         self._closed = False
+        self._full = False
+        self._ending = False
+        self._reserve: Reserve | None = None
         self._answer = _Answer()
 
     @classmethod
@@ -131,6 +141,7 @@ class RunFolder:
                 folder._stream(stream).open()
         except OSError as error:
             raise _unwritable(runs_dir, error) from error
+        folder._reserve = Reserve(folder.path)
         return folder
 
     @property
@@ -159,11 +170,14 @@ class RunFolder:
         """Replaces ``run.json`` at once: a reader sees the old one or the new one, never half of either."""
         document = redact_document(record.model_dump(mode="json", by_alias=True))
         text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        if record.status != "running":
+            self._release()
         self._guarded(RECORD, lambda: _replace(self.path / RECORD, text))
 
     def write_report(self, name: str, text: str) -> Path:
         """Keeps a rendered report beside the evidence and returns its path (which may be missing: see ``problems``)."""
         path = self.path / name
+        self._release()
         self._guarded(name, lambda: _replace(path, redact_text(text)))
         return path
 
@@ -174,6 +188,7 @@ class RunFolder:
             for stream in self._streams.values():
                 with suppress(OSError):
                     stream.close()
+        self._release()
 
     def __enter__(self) -> Self:
         return self
@@ -188,13 +203,25 @@ class RunFolder:
             self._streams[stream] = _StreamFile(self.path / f"{stream}.jsonl", stream)
         return self._streams[stream]
 
+    def _release(self) -> None:
+        with self._lock:
+            self._ending = True
+            if self._reserve is not None:
+                self._reserve.release()
+
     def _guarded(self, name: str, write: Callable[[], object]) -> None:
+        is_stream = name.endswith(".jsonl")
         with self._lock:
             try:
-                if self._closed and name.endswith(".jsonl"):
+                if is_stream and self._closed:
                     raise OSError("the run folder was closed already")
+                if is_stream and self._full and self._ending:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 write()
+                if not is_stream:  # replaced as a whole: what failed before is lost no more
+                    self._failures.pop(name, None)
             except (OSError, UnicodeError, ValueError) as error:
+                self._full |= is_stream and isinstance(error, OSError) and error.errno in _NO_ROOM
                 text, count = self._failures.get(name, (f"{name}: {error}", 0))
                 self._failures[name] = (text, count + 1)
 

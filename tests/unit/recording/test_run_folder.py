@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import sparkdiag.recording.folder as folder_module
+import sparkdiag.recording.reserve as reserve_module
 from sparkdiag.errors import ExitCode, RunFolderError
 from sparkdiag.evidence.client import AnswerScored, PromptSent, ResponseEnd, TokenChunk
 from sparkdiag.evidence.processes import ProcessInfo, ServerExit
@@ -204,3 +205,58 @@ def test_an_answer_is_written_as_a_whole_so_that_a_secret_in_pieces_is_known(tmp
     chunks = [line for line in written if line["event"] == "chunk"]
     assert [chunk["t_s"] for chunk in chunks] == [0, 1, 2, 3, 3]
     assert "".join(chunk["text"] for chunk in chunks) == "my key is [redacted]."
+
+
+def test_room_is_kept_for_the_end_without_a_name_and_given_back_with_the_ending_record(run: RunFolder) -> None:
+    def nameless() -> list[int]:
+        links = [path.readlink() for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+        return [1 for link in links if str(link).startswith(str(run.path)) and str(link).endswith("(deleted)")]
+
+    assert len(nameless()) == 1 and not [path for path in run.path.iterdir() if path.name.startswith(".")]
+    run.write_record(RECORD)
+    assert len(nameless()) == 1
+    run.write_record(RECORD.model_copy(update={"status": "interrupted"}))
+    assert nameless() == []
+    run.close()
+    run.close()
+
+
+def test_a_stream_that_the_full_disk_refused_takes_nothing_of_the_room_for_the_end(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = folder_module.os.write
+
+    def full(_fd: int, _data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(folder_module.os, "write", full)
+    run.append(sample(1))
+    monkeypatch.setattr(folder_module.os, "write", real)
+    run.write_record(RECORD.model_copy(update={"status": "finished"}))
+    run.append(sample(2))
+    assert run.problems == ("stacks.jsonl: [Errno 28] No space left on device (2 times)",)
+    assert len(lines(run.path / "stacks.jsonl")) == 1
+    assert json.loads((run.path / "run.json").read_text())["status"] == "finished"
+
+
+def test_where_no_room_can_be_kept_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_fd: int, _begin: int, _size: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(reserve_module.os, "posix_fallocate", refused)
+    with create(tmp_path) as run:
+        run.append(sample(1))
+        run.write_record(RECORD.model_copy(update={"status": "finished"}))
+    assert run.problems == ()
+
+
+def test_a_record_that_was_written_in_the_end_is_no_problem(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folder_module.os, "fsync", full)
+        run.write_record(RECORD)
+    assert "run.json" in run.problems[0]
+    run.write_record(RECORD)
+    assert run.problems == ()
