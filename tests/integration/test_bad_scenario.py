@@ -88,6 +88,17 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
         text(lambda good: good.replace('model = "org/fake"', 'model = "--uds=/tmp/x"')),
         "server.model: found '--uds=/tmp/x'",
     ),
+    "code in the server": (server('args = ["--middleware", "evil.Steal"]'), "if you trust it, give it after --"),
+    "code of the model": (
+        server('args = ["--trust_remote"]'),
+        "server.args[0]: found '--trust-remote', which can load",
+    ),
+    "another hub": (env('HF_ENDPOINT = "http://evil.test"'), "server.env.HF_ENDPOINT: found a variable that leads"),
+    "usage statistics": (env('VLLM_NO_USAGE_STATS = "0"'), "server.env.VLLM_NO_USAGE_STATS: found a value"),
+    "a prompt without end": (
+        text(lambda good: good.replace("tokens = 16384", "tokens = 1000000000000")),
+        "prompt.tokens: found 1000000000000; allowed: an integer, at least 64, at most 10000000",
+    ),
     "a folder": (lambda path: path.mkdir(), "is a folder"),
     "a pipe that nobody writes": (os.mkfifo, "is a pipe, socket or device"),
     "a socket": (listening, "cannot be opened"),

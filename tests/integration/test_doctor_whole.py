@@ -39,6 +39,7 @@ def test_a_machine_that_is_well_leaves_nothing_behind(doctor: Doctor) -> None:
     assert "not tried here" in told.one("uv")["seen"]
     for name in ("sample-child", "sample-other", "sample-environment"):
         assert "function and locals of" in told.one(name)["seen"]
+    assert told.one("machine-lock")["seen"] == "no other run of this user"
     assert not doctor.runs.exists()
     assert list(doctor.temporary.iterdir()) == []
     assert not {path for path in SHM.iterdir() if path.name.startswith("sparkdiag")} - before

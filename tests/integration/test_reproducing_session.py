@@ -42,10 +42,12 @@ class Silent:
 
     def __init__(self) -> None:
         self.phases: list[str] = []
+        self.details: list[str] = []
         self.notes: list[str] = []
 
     def phase(self, name: Phase, detail: str = "") -> None:
         self.phases.append(name)
+        self.details.append(detail)
 
     def update(self, observation: Observation, verdict: Verdict) -> None:
         pass
@@ -151,6 +153,8 @@ def test_a_crawling_tree_is_found_stopped_and_reported(tmp_path: Path, monkeypat
     everything = "".join(path.read_text(errors="replace") for path in folder.path.rglob("*") if path.is_file())
     assert "hunter2secret" not in everything
     assert view.phases[-2:] == ["stopping", "reporting"]
+    building = view.details.index(f"building a prompt of {scenario().prompt.tokens} tokens")
+    assert view.phases[building - 1 : building + 2] == ["ready", "prompting", "prompting"]
 
 
 def test_a_healthy_tree_completes_with_the_needle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
