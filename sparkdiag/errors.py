@@ -62,6 +62,10 @@ class ServerError(SparkdiagError):
     exit_code = ExitCode.SERVER
 
 
+class GuardianKilled(SparkdiagError):
+    """Somebody killed the process that guards the server, which was ended with it: no fault of its own."""
+
+
 class DefectError(SparkdiagError):
     """sparkdiag itself is wrong. Never exit code 1: that says that the stall was reproduced."""
 

@@ -58,6 +58,9 @@ class ProcessInfo(Value):
                 return self.role
 
 
+GUARDIAN_KILLED = "sparkdiag's guardian was killed from outside; the server was ended with it"
+
+
 class ServerExit(Value):
     """How the server ended when sparkdiag had not asked it to."""
 
@@ -67,10 +70,14 @@ class ServerExit(Value):
     process: str | None = None
     """The API server, whose status is known, or the part whose end made sparkdiag end the rest."""
     last_log_lines: tuple[str, ...] = ()
+    guardian_killed: bool = False
+    """Somebody killed the process that guards the tree, and the server was ended with it: it did not end by itself."""
 
     @property
     def how(self) -> str:
-        """``signal SIGKILL``, ``exit code 1``."""
+        """``signal SIGKILL``, ``exit code 1``, and where it did not end by itself, what ended it."""
+        if self.guardian_killed:
+            return GUARDIAN_KILLED
         if self.signal is None and self.exit_code is None:
             return "no known status"
         return f"signal {self.signal}" if self.signal else f"exit code {self.exit_code}"

@@ -13,14 +13,15 @@ _LOG_LINES = 8
 
 
 def how_it_ended(observation: Observation) -> Outcome | None:
-    """``completed``, ``crashed``, ``inconclusive`` (the request failed but the server lives), or None: not ended."""
+    """``completed``, ``crashed``, ``inconclusive`` (the request failed but the server lives, or the server was ended by
+    what had nothing to do with it), or None: not ended."""
     client = observation.client
     end = client.end
     if end is not None and end.how == "finished":
         return "completed"
     exit_ = observation.server_exit
     if exit_ is not None and (end is None or end.how != "cancelled" or not exit_.at_s > end.t_s):
-        return "crashed"
+        return "inconclusive" if exit_.guardian_killed else "crashed"
     if end is not None and end.how == "error":
         return "crashed" if _server_went_away(observation) else "inconclusive"
     return None
@@ -32,6 +33,14 @@ def _server_went_away(observation: Observation) -> bool:
     last = observation.metrics[-1] if observation.metrics else None
     health_gone = last is not None and end is not None and last.t_s >= end.t_s and last.error is not None
     return health_gone or any(word in text for word in _GONE)
+
+
+def open_end(observation: Observation) -> EvidenceItem:
+    """What ended a request of which nothing is known to be wrong with the server."""
+    exit_, end = observation.server_exit, observation.client.end
+    if exit_ is not None and exit_.guardian_killed:
+        return EvidenceItem(source="process-tree", text=exit_.how)
+    return EvidenceItem(source="client", text=f"the request failed: {(end.error if end else None) or 'no error text'}")
 
 
 def crash_reason(observation: Observation) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.verdict import Baseline, EvidenceItem, Verdict
 from sparkdiag.judging.crawling import Crawl, NotCrawling, find_crawl
-from sparkdiag.judging.ended import completed_doubts, completed_facts, crash_facts, crash_reason, how_it_ended
+from sparkdiag.judging.ended import completed_doubts, completed_facts, crash_facts, crash_reason, how_it_ended, open_end
 from sparkdiag.judging.facts import (
     baseline_fact,
     client_fact,
@@ -85,9 +85,8 @@ def _ended_verdict(
     elif outcome == "crashed":
         reason, evidence = crash_reason(observation), crash_facts(observation)
     else:
-        end = observation.client.end
-        reason = f"the request failed: {(end.error if end else None) or 'no error text'}"
-        evidence = [EvidenceItem(source="client", text=reason)]
+        evidence = [open_end(observation)]
+        reason = evidence[0].text
     return Verdict(
         outcome=outcome,
         needle=needle,

@@ -69,6 +69,8 @@ def _last_words(stored: StoredRun) -> str:
     how = f"signal {code(end.signal)}" if end.signal else end.how
     who = code(end.process) if end.process else "The server"
     said = f"{who} ended at {seconds(end.at_s)} by {how}."
+    if end.guardian_killed:
+        said = f"At {seconds(end.at_s)} {end.how}."
     lines = "\n".join(end.last_log_lines[-40:])
     return f"{said}\n\n{fence(lines, at_most=8000)}" if lines else said
 

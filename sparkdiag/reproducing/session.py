@@ -276,7 +276,9 @@ def _stop(run: RunInProgress, server: LaunchedServer) -> None:
         word = "pid" if len(report.left) == 1 else "pids"
         run.note("serving", f"could not be ended: {word} {', '.join(map(str, report.left))}")
     if report.killed:
-        run.note("serving", f"killed, not ended by SIGTERM: {_counted(len(report.killed), 'process', 'processes')}")
+        ended = server.poll()
+        why = "killed with sparkdiag's guardian" if ended and ended.guardian_killed else "killed, not ended by SIGTERM"
+        run.note("serving", f"{why}: {_counted(len(report.killed), 'process', 'processes')}")
     if report.removed:
         run.note("serving", f"removed what the server left behind: {_counted(len(report.removed), 'file', 'files')}")
     if report.log_problem:

@@ -9,9 +9,9 @@ die (it asked the kernel for that).
 
 Standard input: one JSON line (``argv``, ``env``, ``private_dir``, ``marker``, ``vital``, ``last_words``), later
 ``{"stop_grace_s": S}``, again with a smaller S where it is to go faster, or the end of the file. Standard output: one
-JSON line an event (``started``, ``failed``, ``tree``, ``broken``, ``exited``, ``gone``). The file descriptor named by
-the only argument gets the server's output as it came; when nobody reads, the newest is dropped: the server is never
-held up.
+JSON line an event (``started``, ``failed``, ``tree``, ``broken``, ``exited``, ``guardian_killed``, ``gone``). The file
+descriptor named by the only argument gets the server's output as it came; when nobody reads, the newest is dropped:
+the server is never held up.
 
 A server that lost a process whose title holds one of ``vital``, or that said one of its ``last_words``, will not serve
 again: it has ``ORPHAN_GRACE_S`` to end by itself.
@@ -310,7 +310,10 @@ def keep(guardian: Guardian, pid: int, told_fd: int) -> None:
                 guardian.ever |= {proc[0] for proc in event["processes"]}
                 guardian.shm.owned = {Segment(*segment) for segment in event["shm"]}
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if os.waitpid(pid, 0)[1] != 0:
+    status = os.waitpid(pid, 0)[1]
+    if os.WIFSIGNALED(status):
+        guardian.say(event="guardian_killed")
+    if status != 0:
         guardian.end(0.0)
 
 

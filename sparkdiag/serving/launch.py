@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sparkdiag.errors import ServerError
+from sparkdiag.errors import GuardianKilled, ServerError
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.processes import ServerExit
 from sparkdiag.serving import guardian, orphans, private_folder, readiness, tree
@@ -65,7 +65,8 @@ def launch(
     """Start the server. Its output goes to ``log_path`` line by line, through ``redact``.
 
     ``private_dir`` is removed with the tree if ``make_private_folder`` made it; else only the sockets in it. ``clock``
-    stamps the server's exit. Raises ``ServerError`` when the command cannot be executed.
+    stamps the server's exit. Raises ``ServerError`` when the command cannot be executed, ``GuardianKilled``
+    when the guardian was killed before it was.
     """
     token = secrets.token_hex(8)
     env = {name: value for name, value in os.environ.items() if name not in command.drop_env}
@@ -80,7 +81,7 @@ def launch(
     )
     try:
         server.start(env)
-    except ServerError:
+    except (ServerError, GuardianKilled):
         raise
     except BaseException:  # a signal's, perhaps while the guardian had already started the server
         server.stop(0)
@@ -114,6 +115,7 @@ class LaunchedServer:
         self._exit: ServerExit | None = None
         self._report: StopReport | None = None
         self._failure: str | None = None
+        self._guardian_killed = False
         self._stopping = False
         self._started = threading.Event()
         self._gone = threading.Event()
@@ -144,13 +146,15 @@ class LaunchedServer:
             "last_words": LAST_WORDS,
         }
         self._tell(json.dumps(order))
-        if not self._started.wait(START_TIMEOUT_S):
+        if silent := not self._started.wait(START_TIMEOUT_S):
             self._guardian.kill()
             self._hang_up()
             self._gone.wait(START_TIMEOUT_S)
         if not self.root_pid:
             self._close()
             private_folder.remove(self._private_dir)
+            if self._guardian_killed and not silent:
+                raise readiness.guardian_killed("before it ran")
             raise ServerError(
                 f"the server could not be started: {self._failure or 'its guardian did not answer'}",
                 remedy="sparkdiag env list",
@@ -249,6 +253,7 @@ class LaunchedServer:
                         self._take(json.loads(line))
         if self._report is None and self.root_pid:
             self._end_without_guardian()
+        self._guardian_killed |= not self.root_pid and self._failure is None
         self._started.set()
         self._gone.set()
 
@@ -266,6 +271,8 @@ class LaunchedServer:
                 self._shm.owned = {Segment(*segment) for segment in event["shm"]}
             case "broken":
                 self._note_exit(None, part=event["part"])
+            case "guardian_killed":
+                self._note_guardian_killed()
             case "exited":
                 self._note_exit(event["code"])
             case "gone":
@@ -284,14 +291,26 @@ class LaunchedServer:
             last_log_lines=self.last_lines[-LAST_LINES:],
         )
 
+    def _note_guardian_killed(self) -> None:
+        """Somebody killed it; the kernel kills the server's root with it. Noted at once, as the request will break."""
+        self._guardian_killed = True
+        if not self._stopping and self._exit is None:
+            self._exit = ServerExit(
+                at_s=self._clock(),
+                signal=signal.SIGKILL.name,
+                process="APIServer",
+                last_log_lines=self.last_lines[-LAST_LINES:],
+                guardian_killed=True,
+            )
+
     def _end_without_guardian(self) -> None:
         """Guardian and keeper were killed; the kernel has killed the server's root with them. End the others."""
         began_s = time.monotonic()
+        self._note_guardian_killed()
         members, left = orphans.end_orphans(self._tree, token=self._token, timeout_s=10, ledger=self._shm)
         removed = orphans.sweep(
             private_dir=self._private_dir, marker=private_folder.MARKER, shm=self._shm.owned, tree=members
         )
-        self._note_exit(-int(signal.SIGKILL))
         self._report = StopReport(
             took_s=time.monotonic() - began_s,
             left=left,

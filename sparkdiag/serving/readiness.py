@@ -8,8 +8,8 @@ from typing import Protocol
 import httpx
 import psutil
 
-from sparkdiag.errors import ServerError
-from sparkdiag.evidence.processes import ServerExit
+from sparkdiag.errors import GuardianKilled, ServerError
+from sparkdiag.evidence.processes import GUARDIAN_KILLED, ServerExit
 from sparkdiag.serving.server_log import PORT_TAKEN, cause_of, phase_of
 from sparkdiag.tls import verifies
 
@@ -47,7 +47,7 @@ def wait_ready(
     """Seconds until GET /health was 200 and the answer came from the server's own tree.
 
     ``on_wait(elapsed_s, last_log_line, phase)`` is called about twice a second. Raises ``ServerError`` when the server
-    ended or ``timeout_s`` passed, with its last lines as ``details``.
+    ended or ``timeout_s`` passed, with its last lines as ``details``; ``GuardianKilled`` when that was not its doing.
     """
     began_s = time.monotonic()
     phase: str | None = None
@@ -73,8 +73,12 @@ def wait_ready(
             time.sleep(period_s)
 
 
-def failed_start(ended: ServerExit, lines: tuple[str, ...], *, during: str = "while it was starting") -> ServerError:
+def failed_start(
+    ended: ServerExit, lines: tuple[str, ...], *, during: str = "while it was starting"
+) -> ServerError | GuardianKilled:
     """The error for a server that ended while it loaded: the known cause where the log shows one."""
+    if ended.guardian_killed:
+        return guardian_killed(during)
     how = ended.how if ended.process in (None, "APIServer") else f"{ended.process}: {ended.how}"
     cause = cause_of(lines)
     why = f": {cause.text}" if cause else ""
@@ -86,7 +90,15 @@ def failed_start(ended: ServerExit, lines: tuple[str, ...], *, during: str = "wh
     )
 
 
-def failed_request(error: ServerError, server: Loading) -> ServerError:
+def guardian_killed(during: str) -> GuardianKilled:
+    """The error for a server that was ended because its guardian was killed, not by sparkdiag."""
+    return GuardianKilled(
+        f"{GUARDIAN_KILLED} {during}",
+        remedy="run it again; what killed it may be the kernel, out of memory: dmesg | grep -i 'killed process'",
+    )
+
+
+def failed_request(error: ServerError, server: Loading) -> ServerError | GuardianKilled:
     """``error`` of a request before the prompt, with the server's last words, and how it ended where it did.
 
     A broken connection is often the first sign of that: the exit is waited for, a few seconds.

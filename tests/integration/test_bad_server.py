@@ -6,9 +6,12 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.integration.bad_case import BadCase, until
+
+GUARDIAN_KILLED = "sparkdiag's guardian was killed from outside; the server was ended with it"
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -43,6 +46,48 @@ def test_a_server_that_dies_before_the_prompt_is_shown_with_its_last_lines(tmp_p
     ended = case.refused(*case.repro_arguments(), code=5)
     assert ended.error == "error: the server ended before the prompt was sent (exit code 3)"
     assert "  ERROR fake: the tokenizer crashed" in ended.err.splitlines()
+    assert case.record()["status"] == "failed"
+
+
+def kill_guardians(case: BadCase, *, keeper: bool) -> None:
+    """kill -9 the guardian of the case's server, and its keeper first where that is asked for."""
+    guardian = psutil.Process(case.events("api started")[0]).parent()
+    assert guardian is not None and "guardian.py" in " ".join(guardian.cmdline())
+    above = guardian.parent()
+    assert above is not None and above.cmdline() == guardian.cmdline()
+    for victim in [above, guardian] if keeper else [guardian]:
+        victim.kill()
+
+
+@pytest.mark.parametrize("keeper", [False, True])
+def test_a_guardian_that_is_killed_under_the_request_is_no_crash_of_the_server(keeper: bool, tmp_path: Path) -> None:
+    case = BadCase(tmp_path, "crawling,shm", FAKE_VLLM_PASS="20000")
+    child = case.start(*case.repro_arguments("--baseline-s", "9999"))
+    until(lambda: case.events("worker execute"))
+    kill_guardians(case, keeper=keeper)
+    ended = case.finish(child)
+    assert ended.code == 3, ended
+    assert GUARDIAN_KILLED in ended.out and "crashed" not in ended.out
+    assert "SIGTERM" not in ended.out + ended.err
+    verdict = case.record()["verdict"]
+    assert (verdict["outcome"], verdict["reason"]) == ("inconclusive", GUARDIAN_KILLED)
+    assert "ended by" not in (case.run_folder() / "report.md").read_text()
+
+
+@pytest.mark.parametrize("keeper", [False, True])
+def test_a_guardian_that_is_killed_while_the_server_loads_is_no_fault_of_the_server(
+    keeper: bool, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)  # nobody opens it: the server loads for ever
+    case = BadCase(tmp_path, "slow-start", FAKE_VLLM_GATE=str(gate))
+    child = case.start(*case.repro_arguments())
+    until(lambda: case.events("api started"))
+    kill_guardians(case, keeper=keeper)
+    ended = case.finish(child)
+    assert ended.code == 4, ended
+    assert ended.error == f"error: {GUARDIAN_KILLED} while it was starting"
+    assert "run it again" in ended.next
     assert case.record()["status"] == "failed"
 
 

@@ -106,7 +106,8 @@ def test_the_guardian_killed(tmp_path: Path, killed: str, bystander: tuple[int, 
             victim.kill()
         assert server.wait_gone(15)
         ended = until(server.poll, limit_s=5)
-        assert ended.signal == "SIGKILL"
+        assert ended.signal == "SIGKILL" and ended.guardian_killed
+        assert ended.how == "sparkdiag's guardian was killed from outside; the server was ended with it"
     assert_gone(case, tree)
 
 

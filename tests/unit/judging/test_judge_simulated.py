@@ -265,6 +265,21 @@ def test_a_server_that_exits_has_crashed() -> None:
     assert any(item.source == "server-log" for item in verdict.evidence_for)
 
 
+@pytest.mark.parametrize("noticed", [False, True])
+def test_a_server_that_was_ended_with_its_guardian_is_not_blamed(noticed: bool) -> None:
+    run = simulate(PrefillModel(seconds=50, seed=1))
+    seen = run.until(20)
+    gone = ServerExit(at_s=120.0, signal="SIGKILL", process="APIServer", guardian_killed=True, last_log_lines=("INFO",))
+    broken = ResponseEnd(t_s=120.1, how="error", error="RemoteProtocolError: peer closed connection")
+    client = seen.client.model_copy(update={"end": broken}) if noticed else seen.client
+    after = seen.model_copy(update={"server_exit": gone, "client": client})
+    verdict = judge(after, scenario_for(run.model), BASELINE)
+    assert verdict.outcome == "inconclusive"
+    assert verdict.reason == "sparkdiag's guardian was killed from outside; the server was ended with it"
+    assert [item.source for item in verdict.evidence_for] == ["process-tree"]
+    assert not any("crash" in item.text or "by itself" in item.text for item in verdict.evidence_for)
+
+
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [("RemoteProtocolError: peer closed connection", "crashed"), ("HTTP 400: prompt too long", "inconclusive")],

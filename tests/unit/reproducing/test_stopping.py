@@ -4,6 +4,7 @@ from typing import cast
 
 import pytest
 
+from sparkdiag.evidence.processes import ServerExit
 from sparkdiag.reproducing import session
 from sparkdiag.reproducing.running import RunInProgress
 from sparkdiag.reproducing.signals import Terminated
@@ -48,8 +49,11 @@ def test_a_second_interruption_does_not_leave_before_everything_is_gone(interrup
 class Ended:
     """A server whose stop went as ``report`` says."""
 
-    def __init__(self, report: StopReport) -> None:
-        self.report = report
+    def __init__(self, report: StopReport, ended: ServerExit | None = None) -> None:
+        self.report, self.ended = report, ended
+
+    def poll(self) -> ServerExit | None:
+        return self.ended
 
     def stop(self, _timeout_s: float) -> StopReport:
         return self.report
@@ -68,3 +72,10 @@ def test_what_stopping_took_is_told(report: StopReport, said: str) -> None:
     run = Run()
     session._stop(cast("RunInProgress", run), cast("LaunchedServer", Ended(report)))
     assert run.said == ["stopping", said]
+
+
+def test_what_went_with_its_guardian_is_not_said_to_have_outlived_sigterm() -> None:
+    run, gone = Run(), ServerExit(at_s=1, signal="SIGKILL", guardian_killed=True)
+    server = Ended(StopReport(took_s=1, killed=(7, 8)), gone)
+    session._stop(cast("RunInProgress", run), cast("LaunchedServer", server))
+    assert run.said == ["stopping", "killed with sparkdiag's guardian: 2 processes"]
