@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+MADE_BEFORE = "made before the kill: "
+
 
 @dataclass
 class Trial:
@@ -22,6 +24,10 @@ class Trial:
     sparkdiag_exit: int | None = None
     left: list[str] = field(default_factory=list)
     note: str = ""
+    made: int = 0
+    """Shared memory that the run's processes say to have made, where they are asked (``--made-in``)."""
+    made_late: list[str] = field(default_factory=list)
+    """Of it, what was made after the kill and is still there. What was made before must be gone."""
 
     @property
     def outlived_s(self) -> float:
@@ -49,4 +55,8 @@ def table(trials: list[Trial]) -> str:
     kills = [trial for trial in trials if trial.status != "missed"]
     worst = max((trial.outlived_s for trial in kills), default=0.0)
     lines.append(f"{len(kills)} kills, worst {worst:.2f} s, {sum(trial.status != 'ok' for trial in kills)} failed")
+    if made := sum(trial.made for trial in trials):
+        late = [name for trial in trials for name in trial.made_late]
+        early = [name for trial in trials for name in trial.left if name.startswith(MADE_BEFORE)]
+        lines.append(f"shared memory: left {len(late) + len(early)} of made {made}; {len(early)} made before the kill")
     return "\n".join(lines)

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from kill_report import Trial
+from kill_memory import SHM, held_names, segments
+from kill_report import MADE_BEFORE, Trial
 from kill_start import start
 
 LIMIT_S = 5.0
@@ -25,7 +26,6 @@ WATCH_S = 30.0
 OWN_END_S = 90.0
 """How long sparkdiag may take to write its report when another process was killed."""
 START_S = 1800.0
-SHM = Path("/dev/shm")
 BYSTANDER = """
 import os, signal, sys
 segment = sys.argv[1]
@@ -42,32 +42,6 @@ while sys.stdin.read(1):
 
 
 Key = tuple[int, float]
-
-
-def segments() -> dict[str, int]:
-    """This user's entries of /dev/shm and their inodes."""
-    found = {}
-    with contextlib.suppress(OSError), os.scandir(SHM) as entries:
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                status = entry.stat(follow_symlinks=False)
-                if status.st_uid == os.getuid():
-                    found[entry.name] = status.st_ino
-    return found
-
-
-def held_names(pid: int) -> set[str]:
-    """Entries of /dev/shm that a process maps or has open."""
-    names: set[str] = set()
-    with contextlib.suppress(OSError):
-        names |= set(re.findall(r" /dev/shm/([^/\n]+?)(?: \(deleted\))?$", Path(f"/proc/{pid}/maps").read_text(), re.M))
-    with contextlib.suppress(OSError):
-        for fd in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                path = fd.readlink()
-                if path.parent == SHM:
-                    names.add(path.name)
-    return names
 
 
 def line_of(process: psutil.Process) -> str:
@@ -87,7 +61,9 @@ class Run:
         self.known: dict[Key, str] = {}
         place = command.index("repro") + 1
         argv = [*command[:place], "--out", str(folder / "runs"), *command[place:]]
-        self.sparkdiag = start(argv, output=folder / "output.txt", env=job.env, warm=job.options.warm)
+        self.told = folder / "told"
+        env = job.env | ({job.options.made_in: str(self.told)} if job.options.made_in else {})
+        self.sparkdiag = start(argv, output=folder / "output.txt", env=env, warm=job.options.warm)
 
     def look(self) -> list[psutil.Process]:
         """Living processes of the run but for sparkdiag and its short-lived tools; all are remembered."""
@@ -123,6 +99,18 @@ class Run:
                 self.looks[name] = self.looks.get(name, 0) + 1
                 if name in holding:
                     self.held[name] = now[name]
+
+    def hold_all(self, tree: list[psutil.Process]) -> None:
+        """What the tree holds at this moment, however seldom it was looked at."""
+        now = segments()
+        holding = {name for process in tree for name in held_names(process.pid)}
+        self.held |= {name: inode for name, inode in now.items() if name in holding and self.before.get(name) != inode}
+
+    def made(self) -> set[str]:
+        """Every entry of /dev/shm that a process of the run says to have made, whoever has seen it hold it."""
+        with contextlib.suppress(OSError):
+            return set(re.findall(r" shm /dev/shm/(\S+)$", self.told.read_text(), re.M))
+        return set()
 
     def files(self, name: str) -> list[dict[str, Any]]:
         """The whole lines of a JSON lines file of this run's folder (of the last one, should there be several)."""
@@ -182,7 +170,7 @@ class Run:
                 with contextlib.suppress(psutil.Error):
                     process.kill()
             time.sleep(0.1)
-        for name in self.memory():
+        for name in {*self.memory(), *self.made()}:
             (SHM / name).unlink(missing_ok=True)
         for path in self.private():
             shutil.rmtree(path, ignore_errors=True)
@@ -303,7 +291,7 @@ class Job:
             run.clean()
         if touched := self.ask_bystanders():
             trial.status, trial.left = "touched", trial.left + touched
-        if trial.status in ("ok", "missed") and not self.options.keep:
+        if trial.status == "missed" or (trial.status == "ok" and not self.options.keep):
             shutil.rmtree(folder, ignore_errors=True)
 
     def kill_and_watch(self, run: Run, trial: Trial) -> None:
@@ -312,6 +300,8 @@ class Job:
             trial.status, trial.note = "missed", f"the run ended before the moment: {run.last_line()}"
             return
         tree = run.look()
+        run.hold_all(tree)
+        made = run.made()
         for victim in victims:
             with contextlib.suppress(psutil.Error):
                 victim.kill()
@@ -322,6 +312,16 @@ class Job:
             trial.status = "left"
         if "sparkdiag" not in trial.target:
             self.wait_for_sparkdiag(run, trial)
+        self.compare(run, trial, before=made)
+
+    def compare(self, run: Run, trial: Trial, *, before: set[str]) -> None:
+        """What was made with what is on the disk, now that everything has ended. ``before``: made before the kill."""
+        made = run.made()
+        trial.made, here = len(made), made & segments().keys()
+        trial.made_late = sorted(here - before)
+        if here & before:
+            trial.status = "left"
+            trial.left += [MADE_BEFORE + name for name in sorted(here & before)]
 
     def wait_for_moment(self, run: Run, trial: Trial) -> list[psutil.Process]:
         """Sleep until the drawn moment; the processes to kill, or none when the run ended before it."""

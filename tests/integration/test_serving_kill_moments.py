@@ -1,5 +1,6 @@
 """kill -9 at random moments of sparkdiag, guardian, API server and EngineCore over a tree as nasty as vLLM's."""
 
+import json
 import os
 import random
 import subprocess
@@ -16,15 +17,22 @@ MOMENTS = int(os.environ.get("SPARKDIAG_KILL_MOMENTS", "80"))
 """Some 2.5 s of CPU each; 200 for a full series."""
 JOBS = 8
 """Most of a trial is waiting: for a moment, and for the two seconds of grace."""
-TARGETS = "sparkdiag,guardian,api,engine,sparkdiag+guardian"
+TARGETS = "sparkdiag,guardian,api,engine,sparkdiag+guardian,guardians"
+MOST_LATE = 0.003
+"""Share of all segments."""
 
 
 def test_nothing_outlives_a_kill_at_any_moment(tmp_path: Path) -> None:
+    """Every segment that a fake process made is compared with the disk, a trial at a time. One that was made before the
+    kill must be gone. Of those made after it a few may stay: the fake goes on making them until it is frozen, and no
+    trace leads from one that was let go of within milliseconds, as its maker died, to the tree.
+    """
     environment = make_fake_environment(tmp_path)
     seed = os.environ.get("SPARKDIAG_KILL_SEED") or str(random.SystemRandom().randrange(10**6))
-    size = ("--trials", str(MOMENTS), "--jobs", str(JOBS), "--targets", TARGETS)
+    out = tmp_path / "trials.jsonl"
+    size = ("--trials", str(MOMENTS), "--jobs", str(JOBS), "--targets", TARGETS, "--made-in", "FAKE_VLLM_EVENTS")
     moments = ("--loading-s", "1.5", "--prefill-s", "1.5", "--poll-s", "0.1", "--seed", seed)
-    places = ("--work", str(tmp_path / "work"), "--out", str(tmp_path / "trials.jsonl"))
+    places = ("--work", str(tmp_path / "work"), "--out", str(out))
     command = ("--", "sparkdiag", *repro_arguments(environment))
     ran = subprocess.run(
         [sys.executable, str(SCRIPT), "--warm", *size, *moments, *places, *command],
@@ -35,17 +43,9 @@ def test_nothing_outlives_a_kill_at_any_moment(tmp_path: Path) -> None:
     )
     told = f"again with SPARKDIAG_KILL_SEED={seed}\n{ran.stdout}\n{ran.stderr}"
     assert ran.returncode == 0, told
-    done = [line for line in ran.stdout.splitlines() if " ok " in line]
-    assert len(done) > 0.9 * MOMENTS, told
-    made = made_segments(tmp_path)
-    left = [path for path in made if path.exists()]
-    for path in left:
-        path.unlink()
-    # Whose it was that was made and let go of in the very moment its maker died, nobody can say.
-    assert len(left) <= 0.01 * len(made), told
-
-
-def made_segments(folder: Path) -> set[Path]:
-    """Every entry of /dev/shm that a fake worker made, whether anybody saw it hold it or not."""
-    lines = (folder / "events").read_text().splitlines()
-    return {Path(line.split()[-1]) for line in lines if " shm /dev/shm/" in line}
+    trials = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [trial["status"] for trial in trials] == ["ok"] * MOMENTS, told
+    made, late = sum(trial["made"] for trial in trials), sum(len(trial["made_late"]) for trial in trials)
+    print(f"left {late} of made {made}")
+    assert made > MOMENTS, told
+    assert late <= max(1, MOST_LATE * made), f"left {late} of made {made}\n{told}"
