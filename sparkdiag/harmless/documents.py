@@ -12,6 +12,8 @@ NOT_RECORDED = "[not recorded]"
 _OPTION = re.compile(r"--?(?P<name>[A-Za-z][\w.-]*)(?P<value>=.*)?", re.DOTALL)
 _ANNOUNCING = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key", "bearer"})
 """Words of a header that was split at its blanks."""
+_USER_OPTIONS = frozenset({"-u", "--user", "--proxy-user"})
+_LOGIN_KEY = re.compile(r"[A-Za-z0-9_-]{32,}")
 
 _ENV_PREFIXES = ("VLLM_", "OMP_", "NCCL_", "KMP_", "SPARKDIAG_", "SPARKLAB_", "TORCHINDUCTOR_", "TRITON_")
 _ENV_NAMES = frozenset(
@@ -44,13 +46,18 @@ def redact_argv(argv: Sequence[str]) -> tuple[str, ...]:
     """
     kept: list[str] = []
     first = more = False
-    for item in argv:
+    for position, item in enumerate(argv):
         if first or (more and not item.startswith("--")):
             first, more = False, True
             kept.append(REDACTED)
             continue
         option = _OPTION.fullmatch(item)
         secret = option is not None and is_secret_option(option["name"])
+        before = argv[position - 1] if position else ""
+        if (before in _USER_OPTIONS and ":" in item) or (before == "login" and _LOGIN_KEY.fullmatch(item)):
+            kept.append(REDACTED)
+            first = more = False
+            continue
         first = item.lower().rstrip(":") in _ANNOUNCING or (option is not None and secret and option["value"] is None)
         more = False
         if kept and kept[-1].lower() == "basic" and (is_basic(item.rstrip("=")) or looks_random(item)):
@@ -85,7 +92,9 @@ def redact_document(document: Any, *, field: str = "") -> Any:
         return _redact_mapping(document, field=field)
     if isinstance(document, (list, tuple)):
         if document and all(isinstance(item, str) for item in document):
-            return list(redact_argv(document))
+            kept = redact_argv(document)
+            hinting = kind_of(field) == "hinting"
+            return [REDACTED if hinting and looks_random(item) else item for item in kept]
         return [redact_document(item, field=field) for item in document]
     return document
 

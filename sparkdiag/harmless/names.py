@@ -25,7 +25,8 @@ _ALONE = frozenset(
         "cookies", "bearer",
     }
 )  # fmt: skip
-_TAILS = ("password", "passwd", "secret", "apikey", "accesstoken", "authtoken", "hftoken", "apitoken")
+_TAILS = ("password", "passwd", "secret", "apikey", "accesstoken", "authtoken", "hftoken", "apitoken", "csrftoken",
+          "sessionid", "sessid")  # fmt: skip
 _KEYS = frozenset(
     {
         "api", "private", "access", "secret", "signing", "encryption", "decryption", "auth", "account", "master", "ssh",
@@ -42,7 +43,7 @@ _TOKENS = frozenset(
         "identity", "security", "webhook", "registry", "ngc", "wandb", "service", "account", "job", "runner", "root",
     }
 )  # fmt: skip
-_HINTS = frozenset({"token", "auth", "pass", "pwd", "pat", "sig", "signature", "otp", "jwt"})
+_HINTS = frozenset({"token", "auth", "pass", "pwd", "pat", "sig", "signature", "otp", "jwt", "pw", "psw"})
 _LANGUAGE_TOKENS = frozenset(
     {
         "eos", "bos", "pad", "unk", "sep", "cls", "mask", "max", "min", "num", "next", "last", "first", "prev", "per",
@@ -53,9 +54,13 @@ _LANGUAGE_TOKENS = frozenset(
 )  # fmt: skip
 _VARIABLE = re.compile(
     r"[A-Z0-9_]*(?:TOKEN(?!IZ)|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|APIKEY)[A-Z0-9_]*(?<!TOKENS)"
-    r"|(?:[A-Z0-9]+_)+(?:KEY|KEYS|PASS|PAT|PWD|AUTH|COOKIE)(?:_[A-Z0-9]+)*"
+    r"|(?:[A-Z0-9]+_)+(?:KEY|KEYS|PASS|PAT|PWD|AUTH|COOKIE|HEADERS)(?:_[A-Z0-9]+)*"
 )
 """Environment variables: whoever writes a name in capitals names a setting, not a thing of the model's."""
+
+_ABBREVIATED = {"api-key": 5, "hf-token": 4, "ssl-keyfile-password": 13}
+"""vLLM's options that take a secret, and how many letters of each argparse needs to know it."""
+_CHOSEN = frozenset({"pass", "pwd", "pw", "psw", "otp"})
 
 _RANDOM = re.compile(r"[A-Za-z0-9+/=_.~%-]{12,}")
 _HEX = re.compile(r"[0-9a-fA-F]{16,}")
@@ -77,6 +82,8 @@ def kind_of(name: str) -> Kind:
             return "telling"
     if words and words[-1] in _HINTS and not _LANGUAGE_TOKENS.intersection(words[-2:-1]):
         return "hinting"
+    if words[-1:] == ["tokens"] and (len(words) == 1 or words[-2] in _TOKENS):
+        return "hinting"
     return "plain"
 
 
@@ -87,7 +94,12 @@ def is_telling(name: str) -> bool:
 
 def is_secret_option(name: str) -> bool:
     """Whether a command line option takes a secret. Stricter than a name in a text: ``--token`` alone is enough."""
-    return kind_of(name.lstrip("-")) != "plain"
+    name = name.lstrip("-")
+    kind = kind_of(name)
+    if kind == "telling" or (kind == "hinting" and not name.lower().endswith("tokens")):
+        return True
+    short = name.lower().replace("_", "-")
+    return any(len(short) >= least and option.startswith(short) for option, least in _ABBREVIATED.items())
 
 
 def looks_random(value: str) -> bool:
@@ -100,6 +112,17 @@ def looks_random(value: str) -> bool:
     has_digit = any(char.isdigit() for char in value)
     has_letter = any(char.isalpha() for char in value)
     return (has_digit and has_letter) or len(_TURNS.findall(value)) >= 4
+
+
+def looks_chosen(name: str, value: str) -> bool:
+    """Whether ``value`` may be a password of a person's, or a one-time code, under a short name like ``pass``."""
+    if name.lower() not in _CHOSEN:
+        return False
+    value = value.strip("\"'")
+    has_digit, has_letter = any(char.isdigit() for char in value), any(char.isalpha() for char in value)
+    if name.lower() == "otp" and value.isdecimal():
+        return 4 <= len(value) <= 10
+    return len(value) >= 6 and has_digit and has_letter and not value.startswith(("/", "."))
 
 
 def is_basic(value: str) -> bool:

@@ -13,10 +13,11 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from sparkdiag.harmless.names import is_basic, is_secret_option, kind_of, looks_random
+from sparkdiag.harmless.names import is_secret_option, kind_of, looks_chosen, looks_random
 from sparkdiag.harmless.printable import hidden_characters, without_hidden, without_sequences
+from sparkdiag.harmless.shapes import MARK, TELLTALES, without_shapes, without_spoken
 
-REDACTED = "[redacted]"
+REDACTED = MARK
 
 _MOST_PASSES = 8
 """Removing one secret can lay bare the next; after this many passes it is as good as it gets."""
@@ -24,62 +25,19 @@ _MOST_KEY_LINES = 200
 """Lines that a private key's block may have (8192 bits take about 100); without an end it ends here."""
 _MOST_VALUE_LINES = 20
 _SHORT = 300
-
-_EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4}))"
-"""Where a token may begin: not inside a word, but right behind an escaped character."""
-_TELLTALES = (
-    "key", "token", "secret", "pass", "pwd", "pat", "cred", "auth", "cookie", "bearer", "basic", "sig", "otp", "jwt",
-    "login", "policy", "expires", "code", "amz", "goog", "@", "%40", "begin", "-u", "--user", "hf_", "ghp_", "gho_",
-    "ghu_", "ghs_", "ghr_", "glpat", "gldt", "glrt", "glcbt", "glptt", "glft", "glsoat", "sk-", "sk_", "rk_",
-    "api_org_", "nvapi", "xox", "xapp", "akia", "asia", "aiza", "ya29", "eyj", "pypi-", "npm_", "gsk_", "hvs.",
-    "dop_", "sg.", "r8_",
-)  # fmt: skip
-"""A line without any of these (in lower case) is left as it is: nearly all of them. Far cheaper than the patterns."""
-_SHAPES = re.compile(
-    r"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{16,}|nvapi-[A-Za-z0-9_-]{16,}|" + _EDGE + r"(?:"
-    r"hf_(?:[A-Za-z0-9]{16,}|(?=[A-Za-z]*[0-9])[A-Za-z0-9]{8,})|api_org_[A-Za-z0-9]{16,}"
-    r"|gh[pousr]_[A-Za-z0-9]{16,}"
-    r"|gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[A-Za-z0-9_-]{16,}"
-    r"|sk-(?:[A-Za-z0-9_-]{16,}|(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{8,})|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"
-    r"|nvapi-[A-Za-z0-9_-]{16,}"
-    r"|xox[abeprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{16,}"
-    r"|(?:AKIA|ASIA)[0-9A-Z]{16}"
-    r"|AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}"
-    r"|pypi-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{16,}|gsk_[A-Za-z0-9]{16,}|hvs\.[A-Za-z0-9_-]{16,}"
-    r"|dop_v1_[a-f0-9]{16,}|SG\.[A-Za-z0-9_-]{16,}|r8_[A-Za-z0-9]{16,}"
-    r"))[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*"
-)
-"""With whatever hangs on to the token: a second one glued to it goes too."""
-_DOTTED = re.compile(r"(?<![A-Za-z0-9_.-])[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)+")
-_JWT = re.compile(_EDGE + r"eyJ[A-Za-z0-9_-]{6,}\.")
-_AWS_KEY = re.compile(r"(?<![A-Za-z0-9/+])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])")
-_AWS_ID = re.compile(_EDGE + r"(?:AKIA|ASIA)[0-9A-Z]{16}")
+_FAR = 500
 
 _KEY_BEGINS = re.compile(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}?PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _KEY_ENDS = re.compile(r"-{4,5} ?END [A-Z0-9 ]{0,40}?PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _KEY_LINE = re.compile(r"\s*[A-Za-z0-9+/=]+\s*")
 _KEY_RUN = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 
-_USERINFO = re.compile(
-    r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]{0,20}://|\b(?:https?|ssh|git(?:\+[a-z]+)?|ftp):/)(?!USER:PASSWORD@)(?:\[redacted\]|[^\s/?#\"'<>\[\]])+@"
-)
-_USERINFO_ENCODED = re.compile(r"(?P<scheme>%3A%2F%2F)(?:[^%\s&\"'<>]|%(?!40|2F))+%40", re.IGNORECASE)
-_USERINFO_BARE = re.compile(r"(?<![\w.+/:@-])[\w.+-]{1,64}:[^\s:@/\"'<>\[\](){},;=]{3,256}@(?=[\w-]+[.:])")
-_QUERY = re.compile(
-    r"(?P<name>(?:[?&;#]|%26|%3F)(?:amp;)?(?:x-(?:amz|goog|ms|oss)-[a-z0-9-]+|awsaccesskeyid|googleaccessid"
-    r"|ossaccesskeyid|signature|sig|policy|key-pair-id|(?:[a-z]+[_-])?token|(?:api[_-]?)?key|secret|password|credential"
-    r"|expires|code)(?:=|%3D))[^&\s\"'<>]+",
-    re.IGNORECASE,
-)
+_DIGEST = re.compile(r"digest\s", re.IGNORECASE)
 _URL_QUERY = re.compile(r"(?P<url>\bhttps?://[^\s?#]+)\?[^\s]+", re.IGNORECASE)
 _HEADER = re.compile(
     r"(?P<quote>[\"']?)\b(?:(?:proxy-)?authori[sz]ation|(?:set-)?cookie)[\"']?\s*+(?:[:=]|,(?=\s*+b?[\"']))\s*+",
     re.IGNORECASE,
 )
-_SCHEME = re.compile(r"\b(?P<word>bearer)\s+(?!\[redacted\])[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
-_BASIC = re.compile(r"\b(?P<word>basic)\s+(?P<value>[A-Za-z0-9+/_-]{4,}={0,2})", re.IGNORECASE)
-_USER_OPTION = re.compile(r"(?<!\S)(?P<flag>-u|--user|--proxy-user)(?P<sep>[ =][\"']?)[^\s:\"']+:[^\s\"']+")
-_NETRC = re.compile(r"\b(?P<login>login\s+\S+\s+password\s+)\S+", re.IGNORECASE)
 _PAIR = re.compile(
     r"(?P<head>\b(?:name|key)[\"']?\s*[:=]\s*[\"']?(?P<name>[\w.-]{1,100})[\"']?\s*,\s*[\"']?value[\"']?\s*[:=]\s*+)",
     re.IGNORECASE,
@@ -106,16 +64,30 @@ _VALUE = re.compile(
     r"|(?P<bare>(?:(?:bearer|basic|token|digest|negotiate)\s+(?=[^\s=:]))?" + _BARE + r"+)",
     re.IGNORECASE,
 )
-_HARMLESS = frozenset(
-    {
-        "", "none", "null", "true", "false", "[]", "()", "{}", "[none]", REDACTED,
-        "found", "a", "an", "the", "no", "not", "is", "missing", "required", "must", "set", "unset",
-    }
-)  # fmt: skip
-"""The last line: what a sentence goes on with behind a colon (``server.env.HF_TOKEN: found ...``)."""
+_HARMLESS = frozenset({"", "none", "null", "true", "false", "[]", "()", "{}", "[none]", REDACTED})
+_GOING_ON = frozenset({"a", "an", "the", "no", "not", "is", "found", "set"})
+_LETTERS = re.compile(r"[A-Za-z]+")
+_NEXT_WORD = re.compile(r"[ \t]+(?![\w.-]+=|--)(?P<word>(?:" + _BARE + r")+)")
+_OWN_WORDS = re.compile(
+    r"(?<=: )(?:found (?:the name of a secret|nothing \(the key is missing\)|a variable [^\n;]{1,200}|[^\s;\"']{1,200})"
+    r"; allowed: |a scenario is copied into run|a scenario is copied$)"
+)
+"""How a problem of a scenario reads: ``server.env.HF_TOKEN: found the name of a secret; allowed: ...``."""
+_OWN_QUOTE = re.compile(r"(?P<own>found )(?:\"[^\"\n]*\"|'[^'\n]*')(?P<rest>; allowed: )")
+_QUOTED = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
+_BRACKET = re.compile(r"\"(?:\\.|[^\"\\\n])*+\"|'(?:\\.|[^'\\\n])*+'|[\[\](){}]")
+_FILE = re.compile(r"\.(?:toml|jsonl?|ya?ml|txt|py|log|cfg|ini|conf|pem|html|md|gz|sh)\Z", re.IGNORECASE)
+_TWO_WORDS = re.compile(r"(?<![\w.-])(?P<name>[A-Za-z]{2,12}[ \t](?:keys?|token))(?:\s*+[:=]\s*+)", re.IGNORECASE)
+_BESIDE = re.compile(
+    r"(?<![\w.-])(?P<name>[A-Za-z]{2,12}[ \t](?:key|token|secret)|[\w.-]++)"
+    r"(?:[ \t]++(?:is[ \t]++)?|[ \t]*+\|[ \t]*+)(?=[A-Za-z0-9+/_~%.-]{12})",
+    re.IGNORECASE,
+)
+_BESIDE_VALUE = re.compile(r"[A-Za-z0-9+/_~%.-]++={0,2}(?![=\w])")
+_LONG = re.compile(r"[A-Za-z0-9]{20,}")
 _OPEN = re.compile(
     r"(?P<indent>\s*(?:- )?)(?:.*[^\w.-])?\\*[\"']?(?P<dashes>--?)?(?P<name>[A-Za-z_][\w.-]*+)[\"']?"
-    r"(?P<sep>\s*+(?:=>|:=|[:=])\s*+(?:[|>][+-]?\d?|[\[(\"']|\"\"\"|''')?)?\s*\\?\s*"
+    r"(?P<sep>\s*+(?:=>|:=|[:=])\s*+(?:[|>][+-]?\d?|[\[({\"']|\"\"\"|''')?)?\s*\\?\s*"
 )
 _LOG_LEVEL = re.compile(r"\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
 
@@ -193,7 +165,8 @@ class LineRedactor:
         match = _OPEN.fullmatch(line[-_SHORT:])
         if match is None:
             return
-        by_name = match["sep"] and kind_of(match["name"]) == "telling"
+        is_file = _is_file(line[-_SHORT:], *match.span("name"))
+        by_name = match["sep"] and kind_of(match["name"]) == "telling" and not is_file
         by_option = match["dashes"] and not match["sep"] and is_secret_option(match["name"])
         if by_name or by_option:
             self._value_lines = _MOST_VALUE_LINES if by_name else 1
@@ -236,35 +209,22 @@ def _redact_seen(line: str) -> str:
 
 def _may_tell(text: str) -> bool:
     lower = text.lower()
-    return any(telltale in lower for telltale in _TELLTALES)
+    return any(telltale in lower for telltale in TELLTALES)
 
 
 def _one_pass(line: str) -> str:
     lower = line.lower()
-    if "@" in line or "%40" in line:
-        line = _USERINFO.sub(lambda match: f"{match['scheme']}{REDACTED}@", line)
-        line = _USERINFO_ENCODED.sub(lambda match: f"{match['scheme']}{REDACTED}%40", line)
-        line = _USERINFO_BARE.sub(f"{REDACTED}@", line)
-    if _AWS_ID.search(line):
-        line = _AWS_KEY.sub(REDACTED, line)
-    line = _SHAPES.sub(REDACTED, line)
-    if "eyJ" in line:
-        line = _DOTTED.sub(_without_jwt, line)
-    if "=" in line or "%3d" in lower:
-        line = _QUERY.sub(lambda match: match["name"] + REDACTED, line)
+    line = without_shapes(line)
     if "authori" in lower or "cookie" in lower:
         line = _each(_HEADER, line, _header)
-    if "bearer" in lower or "basic" in lower:
-        line = _SCHEME.sub(lambda match: f"{match['word']} {REDACTED}", line)
-        line = _BASIC.sub(_basic, line)
+    line = without_spoken(line)
     if "-" in line:
-        line = _USER_OPTION.sub(lambda match: f"{match['flag']}{match['sep']}{REDACTED}", line)
         line = _each(_FLAG, line, _flag)
-    if "login" in lower:
-        line = _NETRC.sub(lambda match: match["login"] + REDACTED, line)
     if "value" in lower:
         line = _each(_PAIR, line, _named)
-    return _each(_NAME, line, _named)
+    line = _each(_NAME, line, _named)
+    line = _each(_TWO_WORDS, line, _named)
+    return _each(_BESIDE, line, _beside)
 
 
 def _each(pattern: re.Pattern[str], line: str, take: Callable[[str, re.Match[str]], tuple[str, int] | None]) -> str:
@@ -281,17 +241,6 @@ def _each(pattern: re.Pattern[str], line: str, take: Callable[[str, re.Match[str
     return "".join((*parts, line[done:])) if parts else line
 
 
-def _without_jwt(match: re.Match[str]) -> str:
-    """JSON in base64 with a dot behind it, and all that hangs on to it."""
-    found = _JWT.search(match[0])
-    return match[0] if found is None else match[0][: found.start()] + REDACTED
-
-
-def _basic(match: re.Match[str]) -> str:
-    is_secret = is_basic(match["value"].rstrip("=")) or looks_random(match["value"])
-    return f"{match['word']} {REDACTED}" if is_secret else match[0]
-
-
 def _header(line: str, match: re.Match[str]) -> tuple[str, int] | None:
     """A header's value is the rest of the line, or of the string that it stands in."""
     start = match.end()
@@ -299,7 +248,8 @@ def _header(line: str, match: re.Match[str]) -> tuple[str, int] | None:
     if value is not None and value["quote"]:
         return _filled(value), value.end()
     quote = match["quote"]
-    end = line.find(quote, start) if quote else -1
+    whole = not quote or _DIGEST.match(line, start)  # its parts are quoted themselves
+    end = -1 if whole else line.find(quote, start)
     end = len(line) if end < 0 else end
     return (REDACTED, end) if end > start else None
 
@@ -332,16 +282,75 @@ def _past(pattern: re.Pattern[str], line: str, default: int, *, first: re.Match[
 
 
 def _named(line: str, match: re.Match[str]) -> tuple[str, int] | None:
-    kind = kind_of(_unescaped(line, match))
-    if kind == "plain":
+    kind, start = kind_of(_unescaped(line, match)), match.end()
+    if kind == "plain" or _OWN_WORDS.match(line, start):
         return None
-    value = _VALUE.match(line, match.end())
+    if kind == "telling" and line[start : start + 1] == "{":
+        end = _past_brackets(line, start)
+        return None if line[start:end] == "{}" else (REDACTED, end)
+    if (quoted := _OWN_QUOTE.match(line, start)) is not None:
+        return f"{quoted['own']}{REDACTED}{quoted['rest']}", quoted.end()
+    doubtful = kind == "hinting" or _is_file(line, *match.span("name"))
+    # what may stay is looked at for a bounded length: the next name looks at the same text again
+    value = _VALUE.match(line, start, start + _FAR if doubtful else len(line))
     if value is None:
         return None
     shown = value[0] if value["quote"] is None else value["body"]
-    if shown.strip("\"'").lower() in _HARMLESS or (kind == "hinting" and not looks_random(shown)):
+    if shown.strip("\"'").lower() in _HARMLESS:
         return None
+    end, last = _words_on(line, value, colon=":" in match[0], most=3 if doubtful else len(line))
+    if doubtful and not _looks_secret(match["name"], last if end > value.end() else shown):
+        return None
+    if end > value.end():
+        return REDACTED, end
+    value = _VALUE.match(line, start) or value
     return _filled(value), value.end()
+
+
+def _words_on(line: str, value: re.Match[str], *, colon: bool, most: int) -> tuple[int, str]:
+    """Where a bare value of several words ends, and its last word: ``the hunter2pw`` goes as a whole.
+
+    Behind ``=`` only an article and its like go on: in ``TOKEN=abc vllm serve`` a command follows.
+    """
+    end, last = value.end(), value[0]
+    while value["bare"] and (last.lower() in _GOING_ON or last.endswith(":") or (colon and _LETTERS.fullmatch(last))):
+        word = _NEXT_WORD.match(line, end)
+        if word is None or most == 0:
+            break
+        most -= 1
+        end, last = word.end(), word["word"]
+    return end, last
+
+
+def _looks_secret(name: str, value: str) -> bool:
+    if value[:1] in "[(" and "tokens" in name.lower():
+        return any(looks_random(item) for item in _QUOTED.findall(value))
+    return looks_random(value) or looks_chosen(name, value)
+
+
+def _is_file(line: str, start: int, end: int) -> bool:
+    """``/etc/passwd: no such file``, ``secret.toml: TOML syntax``: a path before a colon names no setting."""
+    return line[end : end + 2] in (":", ": ") and (
+        line[:start].endswith("/") or _FILE.search(line[start:end]) is not None
+    )
+
+
+def _past_brackets(line: str, start: int) -> int:
+    depth = 0
+    for match in _BRACKET.finditer(line, start):
+        depth += (match[0] in "{[(") - (match[0] in "}])")
+        if depth == 0:
+            return match.end()
+    return len(line)
+
+
+def _beside(line: str, match: re.Match[str]) -> tuple[str, int] | None:
+    """``WANDB_API_KEY X rejected``: no sign between name and value, so that the value must look like one."""
+    kind = kind_of(match["name"])
+    value = None if kind == "plain" else _BESIDE_VALUE.match(line, match.end())
+    if value is None or not looks_random(value[0]) or (kind == "hinting" and not _LONG.fullmatch(value[0])):
+        return None
+    return REDACTED, value.end()
 
 
 def _unescaped(line: str, match: re.Match[str]) -> str:

@@ -19,6 +19,17 @@ SHAPED = [
     "glpat-abcdefghij1234567890",
     "nvapi-abcdefghij1234567890",
     "xoxb-1234567890-abcdefghij",
+    "dckr_pat_abcdefghij1234567890",
+    "GOCSPX-abcdefghij1234567890",
+    "pplx-abcdefghij1234567890",
+    "xai-abcdefghij1234567890",
+    "csk-abcdefghij1234567890",
+    "tvly-abcdefghij1234567890",
+    "lsv2_pt_abcdefghij1234567890",
+    "dapi0123456789abcdef0123456789abcdef",
+    "AGE-SECRET-KEY-1ABCDEFGHIJ234567890",
+    "whsec_abcdefghij1234567890",
+    "tgp_v1_abcdefghij1234567890",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
 ]
 
@@ -51,6 +62,37 @@ NAMED = [
     f"client_secret: {PLANTED}",
     f"password = {PLANTED}",
     f"-----BEGIN RSA PRIVATE KEY-----\n{PLANTED}\n-----END RSA PRIVATE KEY-----",
+    f"PASSWORD=the {PLANTED}",
+    f"api_key: not {PLANTED}",
+    f"api_key: found '{PLANTED}'; allowed: nothing",
+    f"password: set found {PLANTED}",
+    f"token: the {PLANTED}",
+    f"api key: {PLANTED}",
+    f"your API key is {PLANTED}",
+    f"WANDB_API_KEY {PLANTED} rejected",
+    f"api_key\t{PLANTED}",
+    f"https://u:a/{PLANTED}@h/z",
+    f"postgres://u:p#{PLANTED}@h",
+    f"//me:{PLANTED}@proxy:3128/",
+    f'{{"credentials": {{"u": "a}}b", "v": "{PLANTED}"}}, "a": 1}}',
+    f'{{"tokens": ["{PLANTED}"]}}',
+    f"sessionid={PLANTED}",
+    f"JSESSIONID={PLANTED}",
+    f'Authorization: Digest username="u", response="{PLANTED}"',
+    f'"Authorization: Digest username="u", response="{PLANTED}""',
+    f'Digest username="u", response="{PLANTED}"',
+    f"Negotiate {PLANTED}",
+    f"machine h password {PLANTED} login u",
+    f"curl -uu:{PLANTED} http://h",
+    f"curl -u u:{PLANTED} http://h",
+    f"sshpass -p {PLANTED} ssh h",
+    f"OTEL_EXPORTER_OTLP_HEADERS=x-honeycomb-team={PLANTED}",
+    f"VLLM_HTTP_HEADERS=X-Auth: {PLANTED}",
+    f"https://hooks.slack.com/services/T0/B0/{PLANTED}",
+    f"https://discord.com/api/webhooks/123/{PLANTED}",
+    f"--api-ke {PLANTED} --port 1",
+    f"--hf-tok={PLANTED}",
+    f"secret.toml: {PLANTED}",
 ]
 
 
@@ -78,10 +120,39 @@ def test_what_follows_a_known_name_goes(text: str) -> None:
         "KV cache block_size: 16, key: 1024/6000, num_key_value_heads: 1",
         "sha 3f2a9c41d07be85516f0c9e2ab73d4418c6d5e90",
         "prefix cache hit rate: 0.0%, task-based scheduling",
+        "scenario file /etc/passwd: TOML syntax: expected a key",
+        "secret.toml: TOML syntax: expected a key",
+        "secret.toml:",
+        "cloning git+https://host.test:8000/org/repo@main, pplx-kernels, xai-org/grok, pass=1, pw=auto",
+        "tokens=[1, 2, 3], tokens: ['</s>', 'hello'], login failed, digest of the image, per token 0.123456789012",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
     assert redact_text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("PASSWORD=the hunter2pw", f"PASSWORD={REDACTED}"),
+        ("password: correct horse battery, then", f"password: {REDACTED}, then"),
+        ("HF_TOKEN=abc vllm serve m", f"HF_TOKEN={REDACTED} vllm serve m"),
+        ("pass=Sup3rPw otp=123456", f"pass={REDACTED} otp={REDACTED}"),
+        ("machine h\nlogin u\npassword p4pw", f"machine h\nlogin u\npassword {REDACTED}"),
+        (f"wandb login {'0123456789abcdef' * 3}", f"wandb login {REDACTED}"),
+        ('{"credentials": {"u": "x"}, "a": 1}', f'{{"credentials": {REDACTED}, "a": 1}}'),
+        ("HF_TOKEN: found 'x'; allowed: no", f"HF_TOKEN: found {REDACTED}; allowed: no"),
+    ],
+)
+def test_the_value_goes_as_a_whole_and_nothing_else(text: str, kept: str) -> None:
+    assert redact_text(text) == kept
+
+
+def test_argv_loses_what_programs_take_without_a_name() -> None:
+    argv = ["wandb", "login", "0123456789abcdef" * 3, "-u", "me:pw", "--hf-tok", "x", "--tokens", "20000"]
+    assert redact_argv(argv) == (
+        "wandb", "login", REDACTED, "-u", REDACTED, "--hf-tok", REDACTED, "--tokens", "20000",
+    )  # fmt: skip
 
 
 def test_argv_loses_values_up_to_the_next_flag() -> None:
@@ -188,6 +259,12 @@ def test_argv_keeps_its_length(argv: list[str]) -> None:
         "api_key_",
         "api_key=[",
         "x://a",
+        "api_key={}",
+        "tokens=[",
+        "a/secret: ",
+        "secret.toml: ",
+        "token: the ",
+        "api_key: none ",
     ],
 )
 def test_a_long_hostile_line_does_not_take_long(piece: str) -> None:
