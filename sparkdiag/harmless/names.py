@@ -82,6 +82,8 @@ def kind_of(name: str) -> Kind:
             return "telling"
     if words and words[-1] in _HINTS and not _LANGUAGE_TOKENS.intersection(words[-2:-1]):
         return "hinting"
+    if words[-2:] == ["session", "id"]:
+        return "hinting"
     if words[-1:] == ["tokens"] and (len(words) == 1 or words[-2] in _TOKENS):
         return "hinting"
     return "plain"

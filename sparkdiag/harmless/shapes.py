@@ -18,7 +18,7 @@ TELLTALES = (
     "api_org_", "nvapi", "xox", "xapp", "akia", "asia", "aiza", "ya29", "eyj", "pypi-", "npm_", "gsk_", "hvs.",
     "dop_", "sg.", "r8_", "dckr_", "gocspx", "pplx-", "xai-", "csk-", "tvly-", "lsv2_", "dapi", "whsec_", "tgp_v1_",
     "shpat_", "sntrys_", "lin_api", "pcsk_", "figd_", "sq0", "jina_", "ntn_", "pmak-", "hvb.", "atatt", "pk_", "hooks",
-    "telegram", "digest", "negotiate", "ntlm", "headers", "sessid", "sessionid", "pw", ":aa", "ls__", "dp.pt.",
+    "telegram", "digest", "negotiate", "ntlm", "headers", "sessid", "session", "pw", ":aa", "ls__", "dp.pt.",
     "--api", "--hf",
 )  # fmt: skip
 """A line without any of these (in lower case) is left as it is: nearly all of them. Far cheaper than the patterns."""

@@ -77,6 +77,7 @@ NAMED = [
     f'{{"credentials": {{"u": "a}}b", "v": "{PLANTED}"}}, "a": 1}}',
     f'{{"tokens": ["{PLANTED}"]}}',
     f"sessionid={PLANTED}",
+    f"session_id: {PLANTED}",
     f"JSESSIONID={PLANTED}",
     f'Authorization: Digest username="u", response="{PLANTED}"',
     f'"Authorization: Digest username="u", response="{PLANTED}""',
