@@ -300,8 +300,8 @@ class Job:
             trial.status, trial.note = "missed", f"the run ended before the moment: {run.last_line()}"
             return
         tree = run.look()
+        made = run.made()  # before it is asked who holds what: of all these it is then known
         run.hold_all(tree)
-        made = run.made()
         for victim in victims:
             with contextlib.suppress(psutil.Error):
                 victim.kill()

@@ -17,15 +17,16 @@ MOMENTS = int(os.environ.get("SPARKDIAG_KILL_MOMENTS", "80"))
 """Some 2.5 s of CPU each; 200 for a full series."""
 JOBS = 8
 """Most of a trial is waiting: for a moment, and for the two seconds of grace."""
-TARGETS = "sparkdiag,guardian,api,engine,sparkdiag+guardian,guardians"
+TARGETS = "sparkdiag,guardian,api,engine,sparkdiag+guardian"
 MOST_LATE = 0.003
 """Share of all segments."""
 
 
 def test_nothing_outlives_a_kill_at_any_moment(tmp_path: Path) -> None:
     """Every segment that a fake process made is compared with the disk, a trial at a time. One that was made before the
-    kill must be gone. Of those made after it a few may stay: the fake goes on making them until it is frozen, and no
-    trace leads from one that was let go of within milliseconds, as its maker died, to the tree.
+    kill must be gone. Of those made as it fell or later (a look at who holds what takes some 0.1 s) a few may stay: the
+    fake goes on making them until it is frozen, and from one that its maker let go of within milliseconds, as it died
+    itself, no trace leads to the tree.
     """
     environment = make_fake_environment(tmp_path)
     seed = os.environ.get("SPARKDIAG_KILL_SEED") or str(random.SystemRandom().randrange(10**6))
