@@ -1,6 +1,7 @@
 """Unit tests can neither spawn nor connect: a test that needs either belongs in ``tests/integration``."""
 
 import os
+import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -12,6 +13,10 @@ import pytest
 # A busy machine is no defect of the code under test.
 hypothesis.settings.register_profile("sparkdiag", deadline=None)
 hypothesis.settings.load_profile("sparkdiag")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell's background job, such as a CI's, starts with SIGINT ignored, and so would every child of a test.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 UNIT = Path(__file__).parent / "unit"
 
