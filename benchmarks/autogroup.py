@@ -5,10 +5,12 @@ See sched(7), "The autogroup feature". Lowering a nice value again takes a right
 
 from pathlib import Path
 
+from sparkdiag.serving.priority import write_group_nice
+
 
 def set_nice(pid: int, nice: int) -> None:
     """Set the group's nice value. Raises ``OSError`` where the system does not let us."""
-    _path(pid).write_text(str(nice), encoding="ascii")
+    write_group_nice(_path(pid), nice)
 
 
 def get_nice(pid: int) -> int | None:

@@ -22,15 +22,13 @@ from sparkdiag.doctor.machine import ClockLook, Cores, Memory, Priority, Room, S
 from sparkdiag.environment.cache import VARIABLE, cache_root
 from sparkdiag.errors import SparkdiagError
 from sparkdiag.recording.folder import RunFolder
-from sparkdiag.serving.priority import NICE, busy_share
+from sparkdiag.serving.priority import NICE, busy_share, write_group_nice
 from sparkdiag.serving.private_folder import make_private_folder, remove
 from sparkdiag.serving.readiness import free_port
 from sparkdiag.serving.shared_memory import SHM
 
 LOOK_S = 0.3
 """How long CPU time and clocks are watched."""
-AUTOGROUP_PAUSE_S = 0.15
-"""The kernel takes one value a tenth of a second from users (kernel/sched/autogroup.c)."""
 SEGMENT_BYTES = 2**20
 
 
@@ -254,11 +252,7 @@ def _lower_autogroup(pid: int) -> tuple[int | None, str]:
     try:
         if path.read_text().split()[0] == Path("/proc/self/autogroup").read_text().split()[0]:
             return None, "a session of its own gets no group of its own here"
-        try:
-            path.write_text(str(NICE))
-        except BlockingIOError:
-            time.sleep(AUTOGROUP_PAUSE_S)
-            path.write_text(str(NICE))
+        write_group_nice(path, NICE)
         return int(path.read_text().split()[-1]), ""
     except (OSError, ValueError, IndexError) as error:
         return None, f"{type(error).__name__}: {error}"[:100]

@@ -32,8 +32,8 @@ def why_no_way_back() -> str | None:
     with subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True) as child:
         try:
             path = Path(f"/proc/{child.pid}/autogroup")
-            _write(path, NICE)
-            _write(path, 0)
+            write_group_nice(path, NICE)
+            write_group_nice(path, 0)
             return None if path.read_text().split()[-1] == "0" else "it could not be put back later"
         except (PermissionError, BlockingIOError) as error:
             return f"it could not be put back later ({type(error).__name__})"
@@ -71,7 +71,7 @@ def lower_priority(
         if kept is not None:
             return ServerPriority(because=f"{LEFT}: {kept}")
         name = path.read_text().split()[0]
-        _write(path, NICE)
+        write_group_nice(path, NICE)
     except FileNotFoundError:
         return ServerPriority(because=f"{LEFT}: this kernel has no autogroups")
     except (OSError, IndexError, ValueError) as error:
@@ -88,10 +88,11 @@ def put_back_due(others_shares: Sequence[float]) -> bool:
 
 def restore_priority(root_pid: int, *, proc: Path = Path("/proc")) -> None:
     """Put the group of a server lowered by ``lower_priority`` back to nice 0. Raises ``OSError`` where it cannot."""
-    _write(proc / str(root_pid) / "autogroup", 0)
+    write_group_nice(proc / str(root_pid) / "autogroup", 0)
 
 
-def _write(path: Path, nice: int) -> None:
+def write_group_nice(path: Path, nice: int) -> None:
+    """Set a scheduling group's nice value; ``path`` is some /proc/PID/autogroup. Raises ``OSError`` where refused."""
     try:
         path.write_text(str(nice))
     except OSError as error:
