@@ -10,6 +10,7 @@ import typer
 
 from sparkdiag.cli import completion
 from sparkdiag.cli.failures import print_error
+from sparkdiag.cli.options import Dcp, Env, Tp
 from sparkdiag.errors import ExitCode, SparkdiagError, UsageError
 from sparkdiag.harmless.printable import printable
 
@@ -27,20 +28,9 @@ def doctor(
         str | None,
         typer.Option(help="Check for this scenario: a name, or a TOML file.", autocompletion=completion.scenarios),
     ] = None,
-    env: Annotated[
-        str | None,
-        typer.Option(
-            help="lab | existing:PYTHON | release:VERSION; default: your config file, else lab.",
-            autocompletion=completion.environments,
-        ),
-    ] = None,
-    dcp: Annotated[
-        int | None,
-        typer.Option(
-            help="Decode context parallel size; default: the scenario's.", autocompletion=completion.dcp_sizes
-        ),
-    ] = None,
-    tp: Annotated[int | None, typer.Option(help="Tensor parallel size; DCP must divide it.")] = None,
+    env: Env = None,
+    dcp: Dcp = None,
+    tp: Tp = None,
     model: Annotated[str | None, typer.Option(help="Model path or name that the server would be given.")] = None,
     repo: Annotated[Path | None, typer.Option(help="vLLM clone that should hold the suspect commit.")] = None,
     out: Annotated[Path, typer.Option(help="Folder that run folders would be made in.")] = Path("runs"),

@@ -10,6 +10,7 @@ import typer
 from sparkdiag.cli import completion
 from sparkdiag.cli.exit_codes import exit_code_of, git_bisect_code
 from sparkdiag.cli.failures import print_error
+from sparkdiag.cli.options import Dcp, Env, Tp
 from sparkdiag.errors import ExitCode, SparkdiagError, UsageError
 
 if TYPE_CHECKING:
@@ -29,20 +30,9 @@ def repro(
             autocompletion=completion.scenarios,
         ),
     ] = None,
-    dcp: Annotated[
-        int | None,
-        typer.Option(
-            help="Decode context parallel size; default: the scenario's.", autocompletion=completion.dcp_sizes
-        ),
-    ] = None,
-    tp: Annotated[int | None, typer.Option(help="Tensor parallel size; DCP must divide it.")] = None,
-    env: Annotated[
-        str | None,
-        typer.Option(
-            help="lab | existing:PYTHON | release:VERSION; default: your config file, else lab.",
-            autocompletion=completion.environments,
-        ),
-    ] = None,
+    dcp: Dcp = None,
+    tp: Tp = None,
+    env: Env = None,
     rev: Annotated[
         str | None,
         typer.Option(
