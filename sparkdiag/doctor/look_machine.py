@@ -22,7 +22,7 @@ from sparkdiag.doctor.machine import ClockLook, Cores, Memory, Priority, Room, S
 from sparkdiag.environment.cache import VARIABLE, cache_root
 from sparkdiag.errors import SparkdiagError
 from sparkdiag.recording.folder import RunFolder
-from sparkdiag.serving.priority import NICE, busy_share, write_group_nice
+from sparkdiag.serving.priority import NICE, busy_share, read_group, write_group_nice
 from sparkdiag.serving.private_folder import make_private_folder, remove
 from sparkdiag.serving.readiness import free_port
 from sparkdiag.serving.shared_memory import SHM
@@ -230,11 +230,12 @@ def look_at_priority() -> Priority:
             os.setpriority(os.PRIO_PROCESS, process.pid, NICE)
             child_nice = os.getpriority(os.PRIO_PROCESS, process.pid)
         enabled = _autogroup_enabled()
-        nice, refusal = _lower_autogroup(process.pid) if enabled else (None, "")
+        grouped, nice, refusal = _lower_autogroup(process.pid) if enabled else (False, None, "")
     return Priority(
         own_nice=os.getpriority(os.PRIO_PROCESS, 0),
         child_nice=child_nice,
         autogroup_enabled=enabled,
+        grouped=grouped,
         autogroup_nice=nice,
         refusal=refusal,
     )
@@ -247,15 +248,20 @@ def _autogroup_enabled() -> bool | None:
         return None
 
 
-def _lower_autogroup(pid: int) -> tuple[int | None, str]:
+def _lower_autogroup(pid: int) -> tuple[bool, int | None, str]:
+    """(whether it is in a group, the group's nice value afterwards, why it was refused)."""
     path = Path(f"/proc/{pid}/autogroup")
     try:
-        if path.read_text().split()[0] == Path("/proc/self/autogroup").read_text().split()[0]:
-            return None, "a session of its own gets no group of its own here"
+        before, own = read_group(path), read_group(Path("/proc/self/autogroup"))
+        if before is None:
+            return False, None, ""
+        if own is not None and before[0] == own[0]:
+            return True, None, "a session of its own gets no group of its own here"
         write_group_nice(path, NICE)
-        return int(path.read_text().split()[-1]), ""
-    except (OSError, ValueError, IndexError) as error:
-        return None, f"{type(error).__name__}: {error}"[:100]
+        after = read_group(path)
+        return True, None if after is None else after[1], ""
+    except (OSError, ValueError) as error:
+        return True, None, f"{type(error).__name__}: {error}"[:100]
 
 
 def priority() -> tuple[Finding, ...]:

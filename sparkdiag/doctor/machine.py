@@ -241,6 +241,8 @@ class Priority(Value):
     """Read back after +10 was asked for; None where that was refused."""
     autogroup_enabled: bool | None = None
     """None: this kernel has no autogroups."""
+    grouped: bool = True
+    """False: sessions are in no group here although autogroups are enabled."""
     autogroup_nice: int | None = None
     """Read back from the child's /proc/PID/autogroup after 10 was written; None where that was refused."""
     refusal: str = ""
@@ -249,8 +251,9 @@ class Priority(Value):
 def judge_autogroup(found: Priority) -> Finding:
     """https://man7.org/linux/man-pages/man7/sched.7.html, "The autogroup feature"."""
     why = "on saturated cores a sampler waits for its turn: 33 s at worst, 42 ms once the server's group is lowered"
-    if not found.autogroup_enabled:
-        state = "not part of this kernel" if found.autogroup_enabled is None else "switched off"
+    if not found.autogroup_enabled or not found.grouped:
+        off = "not part of this kernel" if found.autogroup_enabled is None else "switched off"
+        state = "enabled, but a session of its own gets no group" if found.autogroup_enabled else off
         return Finding(name="autogroup", status="ok", seen=f"{state}: sessions share CPU time by process", why=why)
     if found.autogroup_nice == 10:
         return Finding(name="autogroup", status="ok", seen="enabled; the own group of a child took +10", why=why)

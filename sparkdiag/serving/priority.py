@@ -21,6 +21,7 @@ COST = (
     "need the machine (--keep-priority leaves it alone)"
 )
 LEFT = "the server's priority was left as it is"
+NO_GROUP = "its session has no scheduling group"
 MOST_ANCESTORS = 64
 _WAIT_FOR_US = "import sys; sys.stdin.read()"
 
@@ -34,7 +35,8 @@ def why_no_way_back() -> str | None:
             path = Path(f"/proc/{child.pid}/autogroup")
             write_group_nice(path, NICE)
             write_group_nice(path, 0)
-            return None if path.read_text().split()[-1] == "0" else "it could not be put back later"
+            group = read_group(path)
+            return None if group is not None and group[1] == 0 else "it could not be put back later"
         except (PermissionError, BlockingIOError) as error:
             return f"it could not be put back later ({type(error).__name__})"
         finally:
@@ -70,14 +72,15 @@ def lower_priority(
             kept = way_back()
         if kept is not None:
             return ServerPriority(because=f"{LEFT}: {kept}")
-        name = path.read_text().split()[0]
+        group = read_group(path)
         write_group_nice(path, NICE)
     except FileNotFoundError:
         return ServerPriority(because=f"{LEFT}: this kernel has no autogroups")
     except (OSError, IndexError, ValueError) as error:
         return ServerPriority(because=f"{LEFT}: {type(error).__name__}")
-    group = f"the server's own scheduling group ({name.lstrip('/')}) is now at nice {NICE}"
-    return ServerPriority(nice=NICE, because=f"{group}, so that samplers get their turn; {COST}")
+    name = group[0] if group is not None else ""
+    said = f"the server's own scheduling group ({name.lstrip('/')}) is now at nice {NICE}"
+    return ServerPriority(nice=NICE, because=f"{said}, so that samplers get their turn; {COST}")
 
 
 def put_back_due(others_shares: Sequence[float]) -> bool:
@@ -89,6 +92,14 @@ def put_back_due(others_shares: Sequence[float]) -> bool:
 def restore_priority(root_pid: int, *, proc: Path = Path("/proc")) -> None:
     """Put the group of a server lowered by ``lower_priority`` back to nice 0. Raises ``OSError`` where it cannot."""
     write_group_nice(proc / str(root_pid) / "autogroup", 0)
+
+
+def read_group(path: Path) -> tuple[str, int] | None:
+    """(group, nice) of a process from its /proc/PID/autogroup; None where its session has no group, and shares CPU time
+    by process: the kernel then answers with nothing, also while autogroups are enabled (kernel/sched/autogroup.c,
+    ``proc_sched_autogroup_show_task``). Raises ``OSError`` where it cannot be read."""
+    fields = path.read_text().split()
+    return (fields[0], int(fields[-1])) if fields else None
 
 
 def write_group_nice(path: Path, nice: int) -> None:
@@ -115,8 +126,11 @@ def _why_not(root_pid: int, *, proc: Path) -> str | None:
     if not _started_here(root_pid, proc=proc):
         return "sparkdiag did not start it"
     _parent, session = _parent_and_session(root_pid, proc=proc)
-    group = (proc / str(root_pid) / "autogroup").read_text().split()[0]
-    if session != root_pid or group == (proc / "self" / "autogroup").read_text().split()[0]:
+    group = read_group(proc / str(root_pid) / "autogroup")
+    if group is None:
+        return NO_GROUP
+    own = read_group(proc / "self" / "autogroup")
+    if session != root_pid or (own is not None and group[0] == own[0]):
         return "it shares its scheduling group with others"
     return None
 

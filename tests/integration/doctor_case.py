@@ -34,8 +34,8 @@ class Told(NamedTuple):
 
     @property
     def bad(self) -> dict[str, str]:
-        """What is not well, less what other programs on this machine may be the cause of."""
-        others = ("cores", "machine-lock", "leftovers")
+        """What is not well, less what this machine's kernel or other programs on it may be the cause of."""
+        others = ("autogroup", "cores", "machine-lock", "leftovers")
         return {
             finding["name"]: finding["status"]
             for finding in self.document["findings"]

@@ -159,3 +159,13 @@ def test_help_names_an_example_and_imports_nothing_heavy() -> None:
     )  # fmt: skip
     assert done.returncode == 0
     assert "Example: sparkdiag doctor" in done.stdout
+
+
+def test_sessions_without_a_scheduling_group_are_well(doctor: Doctor) -> None:
+    """As on a machine of the CI: autogroups enabled, and the kernel's answer about every process empty."""
+    patch = """
+from sparkdiag.doctor import look_machine
+look_machine._autogroup_enabled = lambda: True
+look_machine.read_group = lambda path: None
+"""
+    assert doctor.run(patch=patch).one("autogroup")["status"] == "ok"

@@ -11,11 +11,12 @@ import pytest
 
 from sparkdiag.serving import priority
 from sparkdiag.serving.priority import lower_priority
+from tests.integration.autogroup_case import sessions_are_grouped
 from tests.integration.serving_case import Case
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="this kernel has no autogroups"),
+    pytest.mark.skipif(not sessions_are_grouped(), reason="sessions are in no scheduling groups here"),
 ]
 
 

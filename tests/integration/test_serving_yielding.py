@@ -16,10 +16,11 @@ from sparkdiag.observing.process_tree import ProcessTree
 from sparkdiag.reproducing.yielding import Yielding
 from sparkdiag.serving import priority
 from sparkdiag.serving.priority import lower_priority, why_no_way_back
+from tests.integration.autogroup_case import sessions_are_grouped
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="this kernel has no autogroups"),
+    pytest.mark.skipif(not sessions_are_grouped(), reason="sessions are in no scheduling groups here"),
 ]
 
 BURN = "while True: pass"

@@ -136,6 +136,8 @@ def test_autogroup() -> None:
     assert "PermissionError" in refused.seen
     assert machine.judge_autogroup(Priority(own_nice=0)).status == "ok"
     assert "switched off" in machine.judge_autogroup(Priority(own_nice=0, autogroup_enabled=False)).seen
+    alone = machine.judge_autogroup(Priority(own_nice=0, autogroup_enabled=True, grouped=False))
+    assert (alone.status, "gets no group: sessions share CPU time by process" in alone.seen) == ("ok", True)
 
 
 def test_nice() -> None:

@@ -70,6 +70,24 @@ def test_a_kernel_without_autogroup_is_a_note(proc: Path) -> None:
     assert "no autogroups" in lower_priority(SERVER, proc=proc).because
 
 
+@pytest.mark.parametrize("everybody", [True, False])
+def test_a_session_without_a_group_is_a_note_and_nothing_is_written(proc: Path, everybody: bool) -> None:
+    """The kernel answers with an empty file although autogroups are enabled: seen on a machine of the CI."""
+    file = process(proc, SERVER, parent=GUARDIAN, session=SERVER, group="3")
+    for emptied in (file, proc / "self" / "autogroup") if everybody else (file,):
+        emptied.write_text("")
+    done = lower_priority(SERVER, proc=proc, look_s=0, way_back=lambda: None)
+    assert (done.nice, file.read_text()) == (None, "")
+    assert done.because.endswith("its session has no scheduling group")
+
+
+def test_a_server_with_a_group_is_lowered_also_where_we_have_none(proc: Path) -> None:
+    file = process(proc, SERVER, parent=GUARDIAN, session=SERVER, group="3")
+    (proc / "self" / "autogroup").write_text("")
+    assert lower_priority(SERVER, proc=proc, look_s=0, way_back=lambda: None).nice == priority.NICE
+    assert file.read_text() == "10"
+
+
 def test_waiting_for_io_is_not_busy() -> None:
     assert busy_share(IDLE, LATER_IDLE) == pytest.approx(2 / 102)
     assert busy_share(IDLE, LATER_BUSY) == pytest.approx(100 / 120)
