@@ -14,12 +14,12 @@ class TrialRunner(Protocol):
         the baseline of every later trial; None while no end did.
 
         A trial that cannot be run is a result (``not-built``, ``not-started``, ``not-proved``, ``inconclusive``) and no
-        exception; what ends the search is raised: ``KeyboardInterrupt``, ``Terminated``, a ``SparkdiagError`` that would
-        meet every other point too (the machine is busy, no py-spy, no disk).
+        exception; what ends the search is raised: ``KeyboardInterrupt``, ``Terminated``, a ``SparkdiagError`` that
+        would meet every other point too (the machine is busy, no py-spy, no disk).
         """
 
     def prefetch(self, shas: Sequence[str]) -> None:
-        """These may be next: make their environments ready beside a trial, where that disturbs nobody. Returns at once."""
+        """These may be next: make their environments ready while a trial runs. Returns at once."""
 
     def minutes(self, sha: str) -> float:
         """What a trial of the point is expected to take, by what its environment needs first."""

@@ -94,6 +94,14 @@ class Trial(Value):
     """None while the direction is not known, and for controls."""
 
 
+class StackShare(Value):
+    """How much of the workers' samples a function is innermost in, at the end that has it and at the end that has not."""
+
+    function: str
+    share_with: float
+    share_without: float
+
+
 class Bisection(Value):
     """The document ``bisection.json``: everything a report needs, rebuilt from the journal alone."""
 
@@ -120,6 +128,10 @@ class Bisection(Value):
     searched: int = 0
     """Points between the ends, the new end included."""
     suspect_paths: tuple[str, ...] = ()
+    suspect_diff: str = ""
+    """Unified diff of the watched files between the last old and the first new point, as git prints it; bounded."""
+    stack_difference: tuple[StackShare, ...] = ()
+    """Largest difference first."""
     notes: tuple[str, ...] = ()
     """What a reader should know: wrong predictions, results that were reused, ends taken from earlier runs."""
     command: tuple[str, ...] = ()
