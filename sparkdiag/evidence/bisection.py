@@ -95,7 +95,7 @@ class Trial(Value):
 
 
 class StackShare(Value):
-    """How much of the workers' samples a function is innermost in, at the end that has it and at the end that has not."""
+    """How much of the workers' samples a function is innermost in, with what is looked for and without it."""
 
     function: str
     share_with: float
