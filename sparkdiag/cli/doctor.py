@@ -71,26 +71,18 @@ def _asked(
 ) -> "Asked":
     """The same choice that ``repro`` makes; only what cannot be understood is refused here."""
     from sparkdiag.doctor.need import Asked
-    from sparkdiag.environment.config import read_config
-    from sparkdiag.environment.spec import LabSpec, parse_spec
-    from sparkdiag.observing.gpu import gpu_names
-    from sparkdiag.reproducing.choice import choose
-    from sparkdiag.scenario.load import load_scenario
+    from sparkdiag.reproducing.resolve import resolve
 
     for name, size in (("--dcp", dcp), ("--tp", tp)):
         if size is not None and size < 1:
             raise UsageError(f"{name}: found {size}; allowed: an integer, at least 1", remedy="sparkdiag doctor --help")
-    config = read_config()
-    choice = choose(env=env, scenario=scenario, configured_env=config.env, gpus=len(gpu_names()))
-    typer.echo(f"{choice.because}; scenario {choice.scenario}", err=True)
-    spec = parse_spec(choice.env_spec)
-    clone = repo or (Path(config.repo) if config.repo else None)
+    resolved = resolve(env=env, scenario=scenario, model=model, repo=repo)
+    typer.echo(f"{resolved.because}; scenario {resolved.scenario.name}", err=True)
     return Asked(
-        scenario=load_scenario(choice.scenario),
-        spec=spec,
-        # As in repro: the config file's model is for the config file's environments.
-        model=model or (None if isinstance(spec, LabSpec) else config.model),
-        repo=str(clone) if clone else None,
+        scenario=resolved.scenario,
+        spec=resolved.spec,
+        model=resolved.model,
+        repo=resolved.repo,
         runs_dir=str(out),
         dcp=dcp,
         tp=tp,

@@ -107,34 +107,26 @@ def _request(
     flags: dict[str, Any],
 ) -> "ReproRequest":
     """Everything resolved and checked, before anything is started."""
-    from sparkdiag.environment.config import read_config
-    from sparkdiag.environment.spec import LabSpec, parse_spec
+    from sparkdiag.environment.spec import LabSpec
     from sparkdiag.harmless.secrets import redact_text
-    from sparkdiag.observing.gpu import gpu_names
-    from sparkdiag.reproducing.choice import choose
     from sparkdiag.reproducing.request import ReproRequest
-    from sparkdiag.scenario.load import load_scenario
+    from sparkdiag.reproducing.resolve import resolve
     from sparkdiag.scenario.overrides import override
     from sparkdiag.serving.model_path import require_model
 
-    config = read_config()
-    choice = choose(env=env, scenario=scenario, configured_env=config.env, gpus=len(gpu_names()))
-    spec = parse_spec(choice.env_spec)
-    typer.echo(redact_text(choice.because), err=True)
-    if overrides["model"] is None and not isinstance(spec, LabSpec):
-        overrides["model"] = config.model
-    if repo is not None and isinstance(spec, LabSpec):
+    resolved = resolve(env=env, scenario=scenario, model=overrides["model"], repo=repo)
+    typer.echo(redact_text(resolved.because), err=True)
+    if repo is not None and isinstance(resolved.spec, LabSpec):
         typer.echo(redact_text(f"--repo {repo} is not looked at: the lab has a git history of its own"), err=True)
     extra_args = tuple(context.args)
     _check_flags(extra_args, repo=repo, baseline_s=flags["baseline_s"])
-    loaded = override(load_scenario(choice.scenario), extra_args=extra_args, **overrides)
+    loaded = override(resolved.scenario, extra_args=extra_args, **overrides | {"model": resolved.model})
     require_model(loaded)
-    clone = repo or (Path(config.repo) if config.repo else None)
     return ReproRequest(
         scenario=loaded,
-        env_spec=choice.env_spec,
+        env_spec=resolved.env_spec,
         revision=rev,
-        repo=str(clone) if clone else None,
+        repo=resolved.repo,
         command=("sparkdiag", *sys.argv[1:]),
         **flags,
     )
