@@ -87,6 +87,8 @@ class Trial(Value):
 
     purpose: Purpose
     result: TrialResult
+    subject: str = ""
+    """Of the commit; the report names each trial's point by it."""
     has: Has
     because: str
     """Why ``has``: one line."""
