@@ -4,6 +4,8 @@ from typing import Literal
 
 from sparkdiag.evidence.base import Value
 
+NOT_SAMPLED = "not sampled, by request: this run is the control without a watcher"
+
 LocalValue = int | float | bool | str | None
 
 
@@ -94,6 +96,8 @@ class SamplingStats(Value):
     """Between two looks at a process in which the model runs, as of now."""
     longest_s: float = 0.0
     mode: Literal["py-spy", "in-process", "none"] = "py-spy"
+    wanted: bool = True
+    """False: the run was not to be sampled, so that there are no stacks is no failure."""
     reason: str | None = None
     """Why not py-spy, where it is not."""
     remedy: str | None = None

@@ -14,7 +14,7 @@ from sparkdiag.errors import SamplingRefused
 from sparkdiag.evidence.client import ClientOutcome
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.processes import ProcessInfo
-from sparkdiag.evidence.stacks import SamplingStats
+from sparkdiag.evidence.stacks import NOT_SAMPLED, SamplingStats
 from sparkdiag.evidence.timeline import CpuPoint
 from sparkdiag.observing.gpu import GpuReader
 from sparkdiag.observing.inprocess import InProcessReader
@@ -67,7 +67,7 @@ class Observer:
         cores = len(os.sched_getaffinity(0))
         stats = SamplingStats(cores=cores, budget_share=scenario.sampling.cpu_share)
         if not take_stacks:
-            stats = SamplingStats(cores=cores, budget_share=0.0, mode="none")
+            stats = SamplingStats(cores=cores, budget_share=0.0, mode="none", wanted=False, reason=NOT_SAMPLED)
         self._log = ObservationLog(clock=clock, sink=sink, stats=stats)
         self._tree = ProcessTree(root_pid)
         self._metrics = MetricsReader(base_url, clock=clock)

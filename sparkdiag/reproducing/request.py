@@ -1,7 +1,11 @@
 """What one reproduction is asked to do: everything resolved, nothing started."""
 
 from sparkdiag.evidence.base import Value
+from sparkdiag.evidence.verdict import Baseline
 from sparkdiag.scenario.model import Scenario
+
+LAUNCH_BLOCKING = {"CUDA_LAUNCH_BLOCKING": "1"}
+"""Each kernel is waited for where it is launched (CUDA programming guide, "Environment Variables")."""
 
 
 class ReproRequest(Value):
@@ -15,9 +19,15 @@ class ReproRequest(Value):
     runs_dir: str
     baseline_s: float | None = None
     """Healthy time to first token given by the user, in seconds."""
+    baseline: Baseline | None = None
+    """Healthy time from elsewhere (the healthy end of a bisection): nothing else is looked for."""
     control: bool = False
     """Run the same prompt at DCP 1 first and take its time as the baseline."""
     probe: bool = True
+    take_stacks: bool = True
+    """False: a run that nobody samples, to see whether the stall is there without a watcher."""
+    launch_blocking: bool = False
+    """Start the server with ``CUDA_LAUNCH_BLOCKING=1``: a frame then says what the GPU runs; slower."""
     keep_priority: bool = False
     """Leave the launched server's scheduling group as it is."""
     wait_for_machine: bool = True
@@ -30,3 +40,12 @@ def control_request(request: ReproRequest) -> ReproRequest:
     server = request.scenario.server.model_copy(update={"dcp": 1})
     scenario = request.scenario.model_copy(update={"server": server})
     return request.model_copy(update={"scenario": scenario, "control": False})
+
+
+def launched_scenario(request: ReproRequest) -> Scenario:
+    """The scenario as the server is started by it."""
+    server = request.scenario.server
+    if not request.launch_blocking:
+        return request.scenario
+    blocking = server.model_copy(update={"env": {**server.env, **LAUNCH_BLOCKING}})
+    return request.scenario.model_copy(update={"server": blocking})

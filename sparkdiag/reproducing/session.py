@@ -11,9 +11,11 @@ from sparkdiag import __version__
 from sparkdiag.environment.cache import hold
 from sparkdiag.environment.model import Environment
 from sparkdiag.environment.prepare import prepare
+from sparkdiag.environment.progress import ProgressSink
 from sparkdiag.environment.spec import parse_spec
 from sparkdiag.errors import SparkdiagError
 from sparkdiag.evidence.run import Host, RunRecord
+from sparkdiag.evidence.stacks import NOT_SAMPLED
 from sparkdiag.evidence.verdict import Baseline
 from sparkdiag.harmless.documents import redact_argv, redact_env
 from sparkdiag.harmless.secrets import LineRedactor, redact_text
@@ -24,7 +26,7 @@ from sparkdiag.reporting.estimate import estimate
 from sparkdiag.reproducing.baseline import baseline_of, find_baseline
 from sparkdiag.reproducing.host import describe_host
 from sparkdiag.reproducing.progress import View
-from sparkdiag.reproducing.request import ReproRequest, control_request
+from sparkdiag.reproducing.request import ReproRequest, control_request, launched_scenario
 from sparkdiag.reproducing.running import RunInProgress
 from sparkdiag.reproducing.signals import Terminated
 from sparkdiag.reproducing.trial import prompt_and_judge
@@ -47,9 +49,12 @@ def run_clock() -> Callable[[], float]:
     return lambda: time.monotonic() - began
 
 
-def reproduce(request: ReproRequest, *, view: View) -> tuple[RunFolder, RunRecord]:
+def reproduce(
+    request: ReproRequest, *, view: View, on_folder: Callable[[Path], None] = lambda _path: None
+) -> tuple[RunFolder, RunRecord]:
     """Do the whole of ``repro``; what was learnt is on disk at every moment, also when this raises.
 
+    ``on_folder`` hears where, as soon as the run's folder is there: whoever catches what is raised may read it.
     Raises a ``SparkdiagError`` when the environment or the server cannot be had, and lets ``KeyboardInterrupt`` and
     ``Terminated`` through after everything it started is gone.
     """
@@ -58,7 +63,7 @@ def reproduce(request: ReproRequest, *, view: View) -> tuple[RunFolder, RunRecor
         view.note(f"waiting for the machine ({waited_s:.0f} s): {holder} holds it")
 
     what = f"repro {request.scenario.name} at DCP {request.scenario.server.dcp}"
-    if not request.probe:
+    if not request.probe and request.take_stacks:
         # Stacks can then come from py-spy alone: better to know before a server is loaded for minutes.
         require_pyspy()
     with machine_lock(what=what, on_wait=waiting, no_wait=not request.wait_for_machine):
@@ -71,18 +76,29 @@ def reproduce(request: ReproRequest, *, view: View) -> tuple[RunFolder, RunRecor
                 control = _control(request, environment=environment, environment_s=environment_s, view=view)
                 clock = run_clock()  # the control's time is not this run's
             return _one_run(
-                request, environment=environment, environment_s=environment_s, control=control, view=view, clock=clock
+                request,
+                environment=environment,
+                environment_s=environment_s,
+                control=control,
+                view=view,
+                clock=clock,
+                on_folder=on_folder,
             )
 
 
 def _environment(request: ReproRequest, *, view: View) -> Environment:
     view.phase("preparing", request.env_spec)
+    return environment_for(request, progress=view.progress_sink())
+
+
+def environment_for(request: ReproRequest, *, progress: ProgressSink) -> Environment:
+    """The environment that the run is made in, built where it is not there yet. Raises what ``prepare`` raises."""
     return prepare(
         parse_spec(request.env_spec),
         scenario=request.scenario,
         revision=request.revision,
         repo=Path(request.repo) if request.repo else None,
-        progress=view.progress_sink(),
+        progress=progress,
     )
 
 
@@ -112,18 +128,24 @@ def _one_run(
     control: Baseline | None,
     view: View,
     clock: Callable[[], float],
+    on_folder: Callable[[Path], None] = lambda _path: None,
 ) -> tuple[RunFolder, RunRecord]:
     host = describe_host(gpu_names())
     run = _begin(request, environment=environment, host=host, view=view, clock=clock)
+    on_folder(run.folder.path)
     run.time(environment_s=environment_s)
     with _kept_whatever_happens(run):
-        baseline = control or find_baseline(
-            request.scenario,
-            environment=environment,
-            host=host,
-            runs_dir=Path(request.runs_dir),
-            given_s=request.baseline_s,
-            say=lambda text: run.note("baseline", text),
+        baseline = (
+            control
+            or request.baseline
+            or find_baseline(
+                request.scenario,
+                environment=environment,
+                host=host,
+                runs_dir=Path(request.runs_dir),
+                given_s=request.baseline_s,
+                say=lambda text: run.note("baseline", text),
+            )
         )
         if baseline is not None:
             run.note("baseline", f"healthy time to first token {baseline.seconds:.1f} s ({baseline.source})")
@@ -164,6 +186,10 @@ def _begin(
     run = RunInProgress(folder, record, view=view, clock=clock)
     for note in environment.notes:
         run.note("environment", note)
+    if not request.take_stacks:
+        run.note("sampling", NOT_SAMPLED)
+    if request.launch_blocking:
+        run.note("serving", "started with CUDA_LAUNCH_BLOCKING=1: each kernel is waited for where it is launched")
     view.note(f"run folder: {folder.path}")
     return run
 
@@ -199,8 +225,8 @@ def _serve_and_watch(
             server.wait_ready(request.scenario.server.ready_timeout_s, on_wait=run.loading)
             run.time(ready_s=run.clock() - run.launched_s)
             run.phase("ready", f"after {run.clock() - run.launched_s:.0f} s")
-            if not request.keep_priority:
-                # Only now: loading is not to be slowed.
+            if request.take_stacks and not request.keep_priority:
+                # Only now: loading is not to be slowed. Where nobody samples, nobody needs to be yielded to.
                 priority = lower_priority(server.root_pid)
                 run.update(server_priority=priority)
                 run.note("serving", priority.because)
@@ -230,7 +256,7 @@ def _launch(
     if probe_dir is not None:
         probe_dir.mkdir(mode=0o700)
     command = server_command(
-        scenario=request.scenario,
+        scenario=launched_scenario(request),
         environment=environment,
         port=free_port(),
         probe_dir=probe_dir,

@@ -81,6 +81,7 @@ def _observer(
         sink=run.observed,
         in_process_dir=probe_dir,
         server_is_ours=True,
+        take_stacks=request.take_stacks,
         look_at_cpu=yielding.look,
     )
 
