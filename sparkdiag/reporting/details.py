@@ -39,14 +39,16 @@ def sections(stored: StoredRun) -> tuple[Section, ...]:
         ("Environment", 7, _environment(stored)),
         ("Notes", 8, _notes(stored)),
     )
-    return tuple(Section(rank=rank, title=title, markdown=_folded(title, body)) for title, rank, body in made if body)
+    return tuple(Section(rank=rank, title=title, markdown=folded(title, body)) for title, rank, body in made if body)
 
 
-def _folded(title: str, body: str) -> str:
+def folded(title: str, body: str) -> str:
+    """``body`` behind a title that opens it; the title is ours."""
     return f"<details>\n<summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
-def _table(head: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
+    """A table whose cells are Markdown already, without a pipe of their own."""
     made = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     return "\n".join([*made, *(f"| {' | '.join(line)} |" for line in lines)])
 
@@ -99,7 +101,7 @@ def _timeline(stored: StoredRun) -> str:
     if made:
         zero = "sending" if stored.observation.client.sent is not None else "start"
         head = (f"since {zero}", "KV use", "prompt tokens", "process", "top frame", "loop")
-        blocks.append(_table(head, [_row(row) for row in made]))
+        blocks.append(table(head, [_row(row) for row in made]))
     return "\n\n".join(blocks)
 
 
@@ -128,7 +130,7 @@ def _ranks(stored: StoredRun) -> str:
         )
         for rank in verdict.ranks[:_MOST_PROCESSES]
     ]
-    return _table(("process", "function", "samples", "progress", ""), lines)
+    return table(("process", "function", "samples", "progress", ""), lines)
 
 
 def _processes(stored: StoredRun) -> str:
@@ -141,7 +143,7 @@ def _processes(stored: StoredRun) -> str:
         )
         for process in stored.observation.processes[:_MOST_PROCESSES]
     ]
-    return _table(("pid", "parent", "role", "title"), lines) if lines else ""
+    return table(("pid", "parent", "role", "title"), lines) if lines else ""
 
 
 def _sampling(stored: StoredRun) -> str:

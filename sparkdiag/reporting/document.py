@@ -50,17 +50,17 @@ def document(stored: StoredRun, *, judged_again: StoredRun | None = None) -> dic
 
 def document_json(stored: StoredRun, *, judged_again: StoredRun | None = None) -> str:
     """``document`` as text for stdout: ASCII only, so that no byte of it can steer a terminal."""
-    made = _finite(document(stored, judged_again=judged_again))
+    made = finite(document(stored, judged_again=judged_again))
     return json.dumps(made, indent=2, ensure_ascii=True, allow_nan=False)
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """``value`` with what JSON has no number for (infinity, NaN) as null."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    return [_finite(inner) for inner in value] if isinstance(value, list) else value
+        return {key: finite(inner) for key, inner in value.items()}
+    return [finite(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _verdict(verdict: Verdict | None) -> dict[str, Any] | None:

@@ -3,6 +3,8 @@
 Nothing from outside reaches the page except through ``safe_text``.
 """
 
+from collections.abc import Sequence
+
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import EvidenceItem
 from sparkdiag.harmless.printable import printable
@@ -34,11 +36,15 @@ def render_markdown(stored: StoredRun, *, judged_again: StoredRun | None = None)
 
     ``judged_again`` is the same run with today's judge's verdict, where that differs from the stored one.
     """
-    head = _head(stored, judged_again)
-    parts = list(sections(stored))
+    return fitted(_head(stored, judged_again), sections(stored), where="The run folder")
+
+
+def fitted(head: str, sections_: Sequence[Section], *, where: str) -> str:
+    """``head`` and as many of the sections as fit; ``where`` names what holds those that were left out."""
+    parts = list(sections_)
     dropped: list[str] = []
     while True:
-        text = _assembled(head, parts, dropped)
+        text = _assembled(head, parts, dropped, where)
         if len(text.encode("utf-8")) <= MOST_BYTES or not parts:
             return text
         last = max(parts, key=lambda part: part.rank)
@@ -46,12 +52,10 @@ def render_markdown(stored: StoredRun, *, judged_again: StoredRun | None = None)
         dropped.append(last.title)
 
 
-def _assembled(head: str, parts: list[Section], dropped: list[str]) -> str:
+def _assembled(head: str, parts: list[Section], dropped: list[str], where: str) -> str:
     blocks = [head, *(part.markdown for part in parts)]
     if dropped:
-        blocks.append(
-            f"*Left out to stay under {MOST_BYTES:,} bytes: {', '.join(dropped)}. The run folder has it all.*"
-        )
+        blocks.append(f"*Left out to stay under {MOST_BYTES:,} bytes: {', '.join(dropped)}. {where} has it all.*")
     return "\n\n".join(blocks) + "\n"
 
 

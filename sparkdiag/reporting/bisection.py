@@ -1,0 +1,161 @@
+"""The report of a bisection to paste into a pull request: the answer first, how sure it is next, the rest folded.
+
+Nothing from outside reaches the page except through ``safe_text``: a subject, a diff and a path are anybody's text.
+"""
+
+from collections.abc import Sequence
+
+from sparkdiag.evidence.bisection import Bisection, Commit, Trial
+from sparkdiag.reporting import bisection_phrases as phrases
+from sparkdiag.reporting.details import Section, folded, table
+from sparkdiag.reporting.markdown import fitted
+from sparkdiag.reporting.safe_text import code, fence, prose
+
+_CANDIDATES_AT_ONCE = 20
+_TRIALS_AT_ONCE = 40
+"""With these the first screen alone stays below what a comment takes, whatever it is made of; the rest is folded."""
+_MOST_CANDIDATES = 400
+_MOST_TRIALS = 200
+_MOST_SKIPS = 40
+_MOST_SHARES = 12
+_MOST_NOTES = 30
+_MOST_DIFF_CHARS = 20_000
+_SUBJECT_CHARS = 120
+
+
+def render_bisection(found: Bisection) -> str:
+    """At most 65,536 bytes of UTF-8; what had to be left out, the least useful first, is named."""
+    return fitted(_head(found), _sections(found), where="The bisection's folder")
+
+
+def _head(found: Bisection) -> str:
+    blocks = [f"## sparkdiag bisect: {_title(found)}", _answer(found)]
+    if found.outcome in ("candidates", "inconclusive", "unfinished"):
+        blocks.append(f"**Why.** {prose(phrases.why_not_found(found), at_most=1000)}")
+    if found.outcome == "candidates":
+        blocks.append(_candidates(found))
+    blocks.append(f"**Searched** {prose(phrases.where(found), at_most=600)}{_scenario(found)}.")
+    sure = [f"- *{about}*: {prose(text, at_most=600)}" for about, text in phrases.how_sure(found)]
+    if sure:
+        blocks.append("**How sure**\n\n" + "\n".join(sure))
+    command = phrases.again_command(found)
+    if command is not None:
+        blocks.append("**Search again**\n\n" + fence(command, info="sh", at_most=2000))
+    if found.trials:
+        blocks.append(_trials(found))
+    return "\n\n".join(blocks)
+
+
+def _title(found: Bisection) -> str:
+    if found.outcome == "found" and found.commits:
+        return f"{code(phrases.short(found.axis, found.commits[0].sha))} ({found.direction or 'found'})"
+    return prose(phrases.headline(found))
+
+
+def _answer(found: Bisection) -> str:
+    begin = prose(phrases.answer(found), at_most=600)
+    if found.outcome != "found" or not found.commits:
+        return f"**Answer.** {begin}" + ("." if found.outcome != "candidates" else ":")
+    return f"**Answer.** {begin} {_commit(found, found.commits[0])}."
+
+
+def _commit(found: Bisection, commit: Commit) -> str:
+    words = phrases.in_words(found, commit)
+    subject = f" {code(commit.subject, at_most=_SUBJECT_CHARS)}" if commit.subject else ""
+    when = f" ({prose(words)})" if words else ""
+    return f"**{code(phrases.short(found.axis, commit.sha))}**{subject}{when}"
+
+
+def _candidates(found: Bisection) -> str:
+    said = f"**Candidates, in history order**\n\n{_numbered(found, _CANDIDATES_AT_ONCE)}"
+    more = len(found.commits) - _CANDIDATES_AT_ONCE
+    return said + (f"\n\n… and {more} more below, up to {_commit(found, found.commits[-1])}" if more > 0 else "")
+
+
+def _numbered(found: Bisection, most: int) -> str:
+    return "\n".join(f"{place}. {_commit(found, one)}" for place, one in enumerate(found.commits[:most], start=1))
+
+
+def _scenario(found: Bisection) -> str:
+    return f", scenario {code(found.scenario)}" if found.scenario else ""
+
+
+def _trials(found: Bisection) -> str:
+    more = len(found.trials) - _TRIALS_AT_ONCE
+    left = f"\n\n… and {more} more below" if more > 0 else ""
+    total = f"{len(found.trials)} in {phrases.minutes(found.trials):.1f} minutes"
+    return f"**Trials** ({total})\n\n{_rows(found, found.trials[:_TRIALS_AT_ONCE])}{left}"
+
+
+def _rows(found: Bisection, trials: Sequence[Trial]) -> str:
+    head = ("point", "subject", "why", "verdict", "side", "evidence", "min", "run")
+    return table(head, [_trial(found, trial) for trial in trials])
+
+
+def _trial(found: Bisection, trial: Trial) -> tuple[str, ...]:
+    source = phrases.from_where(found, trial)
+    took = "–" if source else f"{trial.result.minutes:.1f}"
+    run = (
+        f"as {code(source, at_most=80)}"
+        if source
+        else code(trial.result.run_dir, at_most=80)
+        if trial.result.run_dir
+        else "–"
+    )
+    return (
+        code(phrases.short(found.axis, trial.result.sha)),
+        code(trial.subject, at_most=60) if trial.subject else "–",
+        phrases.purpose(trial),
+        prose(phrases.verdict(trial)),
+        phrases.side(trial),
+        prose(phrases.evidence(trial), at_most=160) or "–",
+        took,
+        run,
+    )
+
+
+def _sections(found: Bisection) -> tuple[Section, ...]:
+    """In reading order; parts with nothing to say are not there."""
+    all_trials = _rows(found, found.trials[:_MOST_TRIALS]) if len(found.trials) > _TRIALS_AT_ONCE else ""
+    all_commits = _numbered(found, _MOST_CANDIDATES) if len(found.commits) > _CANDIDATES_AT_ONCE else ""
+    made = (
+        ("All candidates", 5, all_commits),
+        ("All trials", 6, all_trials),
+        ("What the trials that could not tell said", 1, _skips(found)),
+        ("The watched files between the last old and the first new point", 3, _diff(found)),
+        ("Where the workers were, with and without it", 2, _stacks(found)),
+        ("Notes", 4, _notes(found)),
+    )
+    return tuple(Section(rank=rank, title=title, markdown=folded(title, body)) for title, rank, body in made if body)
+
+
+def _skips(found: Bisection) -> str:
+    skipped = phrases.skips(found.trials)
+    lines = [
+        f"- {code(phrases.short(found.axis, trial.result.sha))} ({phrases.purpose(trial)}): "
+        f"{prose(trial.because, at_most=400) or 'no reason was recorded'}"
+        for trial in skipped[:_MOST_SKIPS]
+    ]
+    more = len(skipped) - _MOST_SKIPS
+    return "\n".join([*lines, *([f"- … and {more} more"] if more > 0 else [])])
+
+
+def _diff(found: Bisection) -> str:
+    if not found.suspect_diff.strip():
+        return ""
+    files = ", ".join(code(path) for path in found.suspect_paths[:12])
+    said = f"Of {files}:\n\n" if files else ""
+    return said + fence(found.suspect_diff, info="diff", at_most=_MOST_DIFF_CHARS)
+
+
+def _stacks(found: Bisection) -> str:
+    rows = [
+        (code(one.function, at_most=80), f"{one.share_with:.0%}", f"{one.share_without:.0%}")
+        for one in found.stack_difference[:_MOST_SHARES]
+    ]
+    said = f"Share of the workers' samples with the function innermost, with and without {prose(phrases.what(found))}."
+    return f"{said}\n\n{table(('function', 'with', 'without'), rows)}" if rows else ""
+
+
+def _notes(found: Bisection) -> str:
+    return "\n".join(f"- *note*: {prose(note, at_most=400)}" for note in found.notes[:_MOST_NOTES])
