@@ -13,8 +13,8 @@ from pathlib import Path
 from sparkdiag.environment import lock as locks
 from sparkdiag.environment.build import ensure_built
 from sparkdiag.environment.facts import HostFacts, gather_facts
-from sparkdiag.environment.prepare import resolve_lock
 from sparkdiag.environment.progress import SilentProgress
+from sparkdiag.environment.published import resolve_lock
 from sparkdiag.environment.sources import folder_of, matching_torch_wheel
 
 DESTINATION = Path(locks.__file__).parent / "locks"

@@ -13,6 +13,7 @@ from sparkdiag.environment import cache
 from sparkdiag.environment.clone import Clone, containment
 from sparkdiag.environment.expected import module_paths
 from sparkdiag.environment.facts import HostFacts, find_uv, gather_facts
+from sparkdiag.environment.given import revision_of
 from sparkdiag.environment.interrogate import interpreter_of, interrogate
 from sparkdiag.environment.lock import Lock, bundled_lock, lock_name, parse_lock
 from sparkdiag.environment.plan import (
@@ -23,7 +24,6 @@ from sparkdiag.environment.plan import (
     build_plan,
     release_of,
 )
-from sparkdiag.environment.prepare import revision_of
 from sparkdiag.environment.spec import EnvironmentSpec, ExistingSpec
 from sparkdiag.errors import EnvironmentFault
 from sparkdiag.scenario.model import Scenario

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from uv import find_uv_bin
 
-from sparkdiag.environment.prepare import build_base
 from sparkdiag.environment.progress import SilentProgress
+from sparkdiag.environment.published import build_base
 from sparkdiag.environment.spec import LabSpec
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]

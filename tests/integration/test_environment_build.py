@@ -17,9 +17,9 @@ from sparkdiag.environment.cache import hold
 from sparkdiag.environment.facts import HostFacts, find_python, find_uv
 from sparkdiag.environment.lock import Lock, LockedPackage, LockFacts, render_lock
 from sparkdiag.environment.model import Environment
-from sparkdiag.environment.prepare import lock_for
 from sparkdiag.environment.progress import SilentProgress
 from sparkdiag.environment.prune import prune
+from sparkdiag.environment.published import lock_for
 from sparkdiag.environment.sources import FindLinks, PackageSources
 from sparkdiag.errors import EnvironmentFault
 from tests.integration.wheel_case import make_wheel, vllm_files
