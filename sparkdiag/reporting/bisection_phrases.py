@@ -10,7 +10,7 @@ from sparkdiag.reporting.phrases import seconds
 SHORT_SHA = 10
 LAB_HISTORY = "the lab's own history"
 _PULL_REQUEST = re.compile(r"\(#(\d{1,9})\)\s*$|^Merge pull request #(\d{1,9})\b")
-_PURPOSES = {"end": "end", "control": "control, not sampled", "search": "search", "confirm": "confirm"}
+PURPOSES = {"end": "end", "control": "control, not sampled", "search": "search", "confirm": "confirm"}
 _VERDICTS = {"not-built": "not built", "not-started": "did not start", "not-proved": "not proved"}
 _AXES: dict[AxisKind, str] = {
     "commits": "commits",
@@ -136,7 +136,7 @@ def skips(trials: Sequence[Trial]) -> tuple[Trial, ...]:
 
 def purpose(trial: Trial) -> str:
     """Why the trial was run."""
-    return _PURPOSES[trial.purpose]
+    return PURPOSES[trial.purpose]
 
 
 def verdict(trial: Trial) -> str:

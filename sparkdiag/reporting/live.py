@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,7 +14,7 @@ from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.timeline import Phase
 from sparkdiag.evidence.verdict import Verdict
 from sparkdiag.harmless.excerpt import excerpt
-from sparkdiag.reporting.view_state import Task, ViewState, one_line, view_lines
+from sparkdiag.reporting.view_state import Task, ViewLine, ViewState, one_line, view_lines
 
 _QUIET_S = 5.0
 """Plain lines come at most this often between changes of phase."""
@@ -25,7 +25,8 @@ _REFRESH_PER_S = 1
 class LiveView:
     """A context manager; its methods may be called from several threads.
 
-    ``plain`` asks for lines also on a terminal (``--json``). Without a terminal there are only lines.
+    ``plain`` asks for lines also on a terminal (``--json``). Without a terminal there are only lines. Where the run is
+    one of many, ``above`` tells what stands over it (given columns and rows), and its phases and notes do not stay.
     """
 
     def __init__(
@@ -34,8 +35,10 @@ class LiveView:
         *,
         plain: bool = False,
         clock: Callable[[], float] = time.monotonic,
+        above: Callable[[int, int], Sequence[ViewLine]] | None = None,
     ) -> None:
         self._console = console or Console(stderr=True, highlight=False)
+        self._above = above
         self._clock = clock
         self._began = clock()
         self._lock = threading.RLock()
@@ -71,13 +74,26 @@ class LiveView:
     def state(self) -> ViewState:
         return self._state
 
+    @property
+    def is_live(self) -> bool:
+        """Whether something is drawn over, and not only lines are printed."""
+        return self._live is not None
+
+    def restart(self) -> None:
+        """Another run begins: nothing is known of it yet, and its clock is at zero."""
+        with self._lock:
+            self._began = self._clock()
+            self._last_line_s = float("-inf")
+            self._state = ViewState()
+
     def phase(self, name: Phase, detail: str = "") -> None:
         """A new part of the run begins, or the same one goes on with news: always one line that stays."""
         now_s = self._now_s()
         with self._lock:
             began_s = self._state.phase_began_s if name == self._state.phase else now_s
             self._change(phase=name, detail=detail, phase_began_s=began_s, task=None)
-        self._print(f"{now_s:6.1f} s  {name}" + (f": {detail}" if detail else ""))
+        if not self._one_of_many:
+            self._print(f"{now_s:6.1f} s  {name}" + (f": {detail}" if detail else ""))
 
     def update(self, observation: Observation, verdict: Verdict) -> None:
         """What is seen and thought at this moment; may be called as often as one likes."""
@@ -85,7 +101,14 @@ class LiveView:
         self._say_now_and_then()
 
     def note(self, text: str) -> None:
-        """One line that stays on the screen."""
+        """One line that stays on the screen; of one run of many only until the next."""
+        if self._one_of_many:
+            self._change(note=text)
+        else:
+            self._print(text)
+
+    def say(self, text: str) -> None:
+        """One line that stays on the screen, whatever runs below."""
         self._print(text)
 
     def progress_sink(self) -> "ViewProgress":
@@ -101,6 +124,10 @@ class LiveView:
     def now_s(self) -> float:
         """Seconds since the view opened."""
         return self._now_s()
+
+    @property
+    def _one_of_many(self) -> bool:
+        return self._above is not None and self._live is not None
 
     def _now_s(self) -> float:
         return self._clock() - self._began
@@ -131,7 +158,9 @@ class LiveView:
             state, now_s = self._state, self._now_s()
         columns = max(self._console.width - 1, 10)
         rendered = Text(no_wrap=True, overflow="crop")
-        for line in view_lines(state, now_s=now_s):
+        lines = view_lines(state, now_s=now_s)
+        above = self._above(columns, max(self._console.height - len(lines) - 1, 1)) if self._above is not None else ()
+        for line in (*above, *lines):
             for text in line.fitted(columns):
                 rendered.append(text + "\n", style=line.style)
         rendered.rstrip()

@@ -42,6 +42,8 @@ class ViewState(Value):
     phase: str = ""
     detail: str = ""
     phase_began_s: float = 0
+    note: str = ""
+    """The last one, where notes do not stay on the screen by themselves."""
     task: Task | None = None
     observation: Observation | None = None
     verdict: Verdict | None = None
@@ -75,6 +77,8 @@ def _cut(text: str, columns: int) -> str:
 def view_lines(state: ViewState, *, now_s: float) -> tuple[ViewLine, ...]:
     """The view at ``now_s``, top to bottom."""
     lines = [_phase_line(state, now_s)]
+    if state.note:
+        lines.append(_line("note", state.note))
     if state.task is not None:
         lines.append(_line("work", state.task.text(now_s)))
         lines += [_line("", bar)] if (bar := _bar(state.task)) else []
