@@ -17,6 +17,8 @@ from sparkdiag.evidence.base import Value
 
 PIP_SECTIONS = ("global", "install")
 MAX_CONFIG_BYTES = 256 * 1024
+PYPI = "https://pypi.org/simple"
+"""What uv asks where nothing is configured."""
 
 
 class FindLinks(Value):
@@ -35,6 +37,8 @@ class PackageSources(Value):
     find_links: tuple[FindLinks, ...] = ()
     pip_index_url: str | None = None
     """pip's index where it has one configured and uv has none; may hold credentials."""
+    index_urls: tuple[str, ...] = ()
+    """Every index uv will ask for a package, the one that wins first; may hold credentials."""
 
 
 class ToolSettings(Value):
@@ -115,7 +119,17 @@ def read_sources(environ: Mapping[str, str], *, home: Path, prefix: Path) -> Pac
     links += [
         FindLinks(location=link, source="pip", wheels=_torch_wheels(link)) for link in pip_links if link not in uv_links
     ]
-    return PackageSources(find_links=tuple(links), pip_index_url=None if uv_index else pip_index)
+    pip_index = None if uv_index else pip_index
+    indexes = uv_index_urls(environ, configured=uv.index_url, pip_index=pip_index)
+    return PackageSources(find_links=tuple(links), pip_index_url=pip_index, index_urls=indexes)
+
+
+def uv_index_urls(environ: Mapping[str, str], *, configured: str | None, pip_index: str | None) -> tuple[str, ...]:
+    """The indexes uv asks, the first that knows a package wins (https://docs.astral.sh/uv/concepts/indexes/). Pure."""
+    extra = f"{environ.get('UV_INDEX', '')} {environ.get('UV_EXTRA_INDEX_URL', '')}".split()
+    given = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL")
+    urls = [re.sub(r"^[\w.-]+=(?=\w+:)", "", url) for url in extra]
+    return tuple(dict.fromkeys((*urls, given or configured or pip_index or PYPI)))
 
 
 def _strongest(settings: Any) -> ToolSettings:
