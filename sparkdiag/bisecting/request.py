@@ -3,8 +3,17 @@
 from sparkdiag.bisecting.axis import Axis
 from sparkdiag.bisecting.bayes import Noise
 from sparkdiag.evidence.base import Value
-from sparkdiag.evidence.bisection import Target
+from sparkdiag.evidence.bisection import Mark, Target
 from sparkdiag.reproducing.request import ReproRequest
+
+
+class ImportedMark(Value):
+    """A line of a ``git bisect log``: somebody else's verdict."""
+
+    sha: str
+    mark: Mark
+    word: str
+    """What the log calls it: ``good``, ``bad``, ``skip``, or a term of the user's."""
 
 
 class BisectRequest(Value):
@@ -30,5 +39,7 @@ class BisectRequest(Value):
     old_run: str | None = None
     """Folder of an earlier run that stands for the old end."""
     new_run: str | None = None
+    imported: tuple[ImportedMark, ...] = ()
+    """Marks of points between the ends from a ``git bisect log``."""
     suspect_paths: tuple[str, ...] = ()
     command: tuple[str, ...] = ()

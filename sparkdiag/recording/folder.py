@@ -135,7 +135,7 @@ class RunFolder:
         """
         name = folder_name(scenario_name=scenario_name, short_sha=short_sha, dcp=dcp, now=now)
         try:
-            path = _make_unique(runs_dir, name)
+            path = make_unique(runs_dir, name)
             folder = cls(path.resolve())
             for stream in STREAMS:
                 folder._stream(stream).open()
@@ -172,13 +172,13 @@ class RunFolder:
         text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
         if record.status != "running":
             self._release()
-        self._guarded(RECORD, lambda: _replace(self.path / RECORD, text))
+        self._guarded(RECORD, lambda: replace(self.path / RECORD, text))
 
     def write_report(self, name: str, text: str) -> Path:
         """Keeps a rendered report beside the evidence and returns its path (which may be missing: see ``problems``)."""
         path = self.path / name
         self._release()
-        self._guarded(name, lambda: _replace(path, redact_text(text)))
+        self._guarded(name, lambda: replace(path, redact_text(text)))
         return path
 
     def close(self) -> None:
@@ -226,7 +226,8 @@ class RunFolder:
                 self._failures[name] = (text, count + 1)
 
 
-def _make_unique(runs_dir: Path, name: str) -> Path:
+def make_unique(runs_dir: Path, name: str) -> Path:
+    """A new folder, of a name like ``name``. Raises ``OSError``."""
     if not runs_dir.exists():
         runs_dir.mkdir(parents=True)
         # Runs often start inside a checkout; its status should not fill up with them.
@@ -239,7 +240,8 @@ def _make_unique(runs_dir: Path, name: str) -> Path:
     raise FileExistsError(f"{runs_dir / name} and {_MOST_NAMES} like it exist")
 
 
-def _replace(path: Path, text: str) -> None:
+def replace(path: Path, text: str) -> None:
+    """Write ``path`` at once: a reader sees the old text or the new one. Raises ``OSError``."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,0 +1,99 @@
+"""The next step where verdicts may be wrong (``--confidence``): trials until one point is probable enough. Pure.
+
+The ends are taken for certain: the search would have nothing to stand on without them (``--repeat`` tries them more
+than once).
+"""
+
+from sparkdiag.bisecting.bayes import Posterior, most_telling, uniform, updated
+from sparkdiag.bisecting.history import places
+from sparkdiag.bisecting.request import BisectRequest
+from sparkdiag.bisecting.search import Standing, halving_bound, in_history_order, standing
+from sparkdiag.bisecting.state import Conclusion, State, TrialStep, commit_of, named
+from sparkdiag.bisecting.trial import finding, mark
+from sparkdiag.evidence.base import Value
+
+MOST_TRIALS_PER_HALVING = 3
+MOST_TRIALS_BESIDES = 20
+"""A search ends after three trials for each that plain halving needs, and twenty: by then it goes in circles."""
+MOST_NAMED = 5
+SURE = 1e-9
+
+
+class Belief(Value):
+    """What the trials so far make probable."""
+
+    posterior: Posterior
+    trials: int
+    skipped: frozenset[str]
+
+
+def noisy_step(request: BisectRequest, state: State) -> TrialStep | Conclusion:
+    """The trial that tells most, or the answer."""
+    history, confidence = request.axis.history, request.confidence or 1.0
+    start = standing(history, {request.axis.old: "old", request.axis.new: "new"})
+    now = belief(request, state, start)
+    place, probability = now.posterior.best()
+    if probability >= confidence:
+        return Conclusion(outcome="found", commits=(history.commits[place].sha,), confidence=probability)
+    sha = None if now.trials >= most_trials(len(start.candidates)) else _choose(request, state, start=start, now=now)
+    return _candidates(request, now, confidence=confidence) if sha is None else TrialStep(sha=sha, purpose="search")
+
+
+def most_trials(candidates: int) -> int:
+    """After so many trials the search says what it has."""
+    return MOST_TRIALS_PER_HALVING * halving_bound(candidates) + MOST_TRIALS_BESIDES
+
+
+def belief(request: BisectRequest, state: State, start: Standing) -> Belief:
+    """From every candidate being as likely, trial by trial. A point that could not be judged once is left alone."""
+    history = request.axis.history
+    direction = state.ends.direction if state.ends is not None else None
+    seen = [(one.sha, one.mark) for one in request.imported if one.sha in history.index]
+    for step in state.finished:
+        if step.purpose == "search" and step.result.sha in history.index and direction is not None:
+            found = finding(step.result, target=request.target, reference=state.reference)
+            seen.append((step.result.sha, mark(found.has, direction)))
+    posterior = uniform(history, start.candidates)
+    for sha, side in seen:
+        if side != "skip":
+            posterior = updated(posterior, history, sha=sha, is_new=side == "new", noise=request.noise)
+    return Belief(
+        posterior=posterior,
+        trials=len(seen) - len(request.imported),
+        skipped=frozenset(sha for sha, side in seen if side == "skip"),
+    )
+
+
+def _choose(request: BisectRequest, state: State, *, start: Standing, now: Belief) -> str | None:
+    """A prediction and its parent, once each; then what tells most; None when nothing tells anything any more."""
+    history = request.axis.history
+    testable = [sha for sha in start.testable if sha not in now.skipped]
+    tried = {step.result.sha for step in state.finished if step.purpose == "search"}
+    for predicted in request.predicted[:1]:
+        for sha in (predicted, *commit_of(request, predicted).parents[:1]):
+            if sha in testable and sha not in tried:
+                return sha
+    if not testable:
+        return None
+    sha = most_telling(now.posterior, history, testable=testable, noise=request.noise)
+    share = sum(now.posterior.weights[place] for place in places(history.ancestors_of(sha)))
+    return sha if SURE < share < 1 - SURE else None
+
+
+def _candidates(request: BisectRequest, now: Belief, *, confidence: float) -> Conclusion:
+    """The fewest points that together have the stated confidence."""
+    commits, weights = request.axis.history.commits, now.posterior.weights
+    order = sorted(range(len(weights)), key=lambda place: (-weights[place], place))
+    chosen: list[int] = []
+    total = 0.0
+    while order and total < confidence and weights[order[0]] > 0:
+        chosen.append(order.pop(0))
+        total += weights[chosen[-1]]
+    shares = ", ".join(f"{named(request, commits[place].sha)} {weights[place]:.0%}" for place in chosen[:MOST_NAMED])
+    more = f" and {len(chosen) - MOST_NAMED} more" if len(chosen) > MOST_NAMED else ""
+    hidden = f"; {len(now.skipped)} could not be judged" if now.skipped else ""
+    return Conclusion(
+        outcome="candidates",
+        commits=in_history_order(request.axis.history, [commits[place].sha for place in chosen]),
+        reason=f"after {now.trials} trials no point has {confidence:.0%}: {shares}{more}{hidden}",
+    )
