@@ -4,7 +4,10 @@ import hashlib
 import os
 import re
 import shutil
+import tempfile
+from contextlib import nullcontext
 from pathlib import Path
+from typing import BinaryIO, cast
 
 # Where no git is installed this import would fail, and with it everything that needs none.
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
@@ -19,11 +22,24 @@ from sparkdiag.needed import need_git
 
 TIMEOUT_S = 60
 SHA = re.compile(r"[0-9a-f]{40}")
+ABBREVIATED = re.compile(r"[0-9a-f]{4,39}")
+MAX_FITTING = 1000
 # A clone may name programs that git runs (fsmonitor), and a partial one fetches what it lacks: neither here.
 # A hook or an alias that called us may have set what git would take for the repository: not here.
 PLAIN = ("env", "-u", "GIT_DIR", "-u", "GIT_WORK_TREE", "-u", "GIT_INDEX_FILE", "-u", "GIT_OBJECT_DIRECTORY", "git")
 SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-ENVIRONMENT = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+# Replace refs and grafts show other parents or contents under a commit's id. They are local to the clone: whoever else
+# reads an id that we name sees the original, so we look at the original too.
+ENVIRONMENT = {
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",  # an older git does not know the line above
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": os.devnull,
+    "LC_ALL": "C",
+}
+MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 
 
 class Head(Value):
@@ -34,30 +50,67 @@ class Head(Value):
     dirty: bool
 
 
+class _Kept:
+    """The beginning of what git says; the rest is counted and dropped, so that no answer fills the memory."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.content = bytearray()
+        self.dropped = 0
+
+    def write(self, piece: bytes) -> int:
+        """Called by GitPython with what it has read."""
+        kept = piece[: max(0, self.limit - len(self.content))]
+        self.content += kept
+        self.dropped += len(piece) - len(kept)
+        return len(piece)
+
+
 class Clone:
     """A clone on disk, or the clone that holds a folder."""
 
-    def __init__(self, folder: Path, *, timeout_s: int = TIMEOUT_S) -> None:
+    def __init__(self, folder: Path, *, timeout_s: int = TIMEOUT_S, bare: bool = False) -> None:
+        """``bare``: the folder itself is the repository, which git need not (and by ``safe.bareRepository`` may not)
+        find out."""
         self.folder = folder
         self._timeout_s = timeout_s
+        self._place = (f"--git-dir={folder}",) if bare else ()
         self._git = git.Git(str(folder))
         self._git.update_environment(**ENVIRONMENT)
 
-    def _ask(self, *words: str, ok: tuple[int, ...] = (0,)) -> tuple[int, bytes] | None:
-        """Exit status and output of one git command; None when git failed, hung or was not there."""
+    def _ask(
+        self, *words: str, ok: tuple[int, ...] = (0,), stdin: bytes | None = None, limit: int | None = None
+    ) -> tuple[int, bytes] | None:
+        """Exit status and output of one git command; None when git failed, hung, said far too much or was not there.
+
+        ``limit``: only so many bytes of the answer are wanted, and it may be cut there.
+        """
+        kept = _Kept(MAX_OUTPUT_BYTES if limit is None else limit)
         try:
-            status, output, _ = self._git.execute(
-                [*PLAIN, *SAFE, *words],
-                with_extended_output=True,
-                with_exceptions=False,
-                stdout_as_string=False,
-                strip_newline_in_stdout=False,
-                kill_after_timeout=self._timeout_s,
-            )
-        except (GitError, OSError):
+            with nullcontext() if stdin is None else tempfile.TemporaryFile() as file:
+                if file is not None and stdin is not None:
+                    file.write(stdin)
+                    file.seek(0)
+                status, _, _ = self._git.execute(
+                    [*PLAIN, *SAFE, *self._place, *words],
+                    istream=file,
+                    output_stream=cast(BinaryIO, kept),
+                    with_extended_output=True,
+                    with_exceptions=False,
+                    stdout_as_string=False,
+                    kill_after_timeout=self._timeout_s,
+                )
+        except (GitError, OSError, ValueError):  # ValueError: a NUL among the words
             return None
-        content = output if isinstance(output, bytes) else str(output).encode()
-        return (int(status), content) if int(status) in ok else None
+        if limit is None and kept.dropped:
+            return None
+        return (int(status), bytes(kept.content)) if int(status) in ok else None
+
+    def output(self, *words: str, stdin: bytes | None = None, limit: int | None = None) -> bytes | None:
+        """What git says, its first ``limit`` bytes where there is one; None when it failed. For the questions of this
+        folder's modules: words that change nothing."""
+        found = self._ask(*words, stdin=stdin, limit=limit)
+        return None if found is None else found[1]
 
     def _text(self, *words: str) -> str | None:
         found = self._ask(*words)
@@ -77,14 +130,45 @@ class Clone:
         found = self._text("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         return found if found and SHA.fullmatch(found) else None
 
+    def resolve_id(self, digits: str) -> str | None:
+        """The commit whose id begins with these digits, whatever branches are called; None where none or several do."""
+        if SHA.fullmatch(digits):
+            return self.resolve(digits)
+        found = self.fitting(digits)
+        return found[0] if len(found) == 1 else None
+
     def is_ancestor(self, older: str, newer: str) -> bool | None:
         """Whether ``newer`` contains ``older``; None when git cannot tell."""
         found = self._ask("merge-base", "--is-ancestor", older, newer, ok=(0, 1))
         return None if found is None else found[0] == 0
 
+    def merge_base(self, one: str, other: str) -> str | None:
+        """The best common ancestor; None for unrelated histories."""
+        found = self._text("merge-base", one, other)
+        return found if found and SHA.fullmatch(found) else None
+
+    def fitting(self, digits: str) -> tuple[str, ...]:
+        """The commits that an abbreviated id could mean."""
+        if not ABBREVIATED.fullmatch(digits):
+            return ()
+        objects = (self._text("rev-parse", f"--disambiguate={digits}") or "").split()
+        asked = "".join(f"{sha}\n" for sha in objects[:MAX_FITTING]).encode()
+        kinds = self.output("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked) or b""
+        described = (line.split() for line in kinds.decode(errors="replace").splitlines())
+        return tuple(sha for sha, kind, *_ in described if kind == "commit")
+
     def is_shallow(self) -> bool:
         """Whether the history was cut off."""
         return self._text("rev-parse", "--is-shallow-repository") == "true"
+
+    def cut_off(self) -> frozenset[str]:
+        """The commits at which a shallow clone's history was cut: their parents are missing."""
+        place = self._text("rev-parse", "--git-path", "shallow")
+        try:
+            with (self.folder / (place or "shallow")).open("rb") as file:
+                return frozenset(file.read(MAX_OUTPUT_BYTES).decode("ascii", errors="replace").split())
+        except OSError:
+            return frozenset()
 
     def is_partial(self) -> bool:
         """Whether objects were left at a remote (``git clone --filter=…``): what is missing is never fetched here."""

@@ -1,0 +1,246 @@
+"""Commits of a clone, thousands at a time: their order, the watched files they hold, what they say and change.
+
+Git's plumbing commands only: unlike ``git log`` and ``git diff`` they obey no user setting that runs a program
+(``log.showSignature``, ``diff.external``).
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from sparkdiag.environment.clone import SHA, Clone
+from sparkdiag.errors import EnvironmentFault, UsageError
+from sparkdiag.evidence.bisection import Commit
+from sparkdiag.harmless.printable import printable
+from sparkdiag.harmless.secrets import redact_text
+
+MAX_COMMITS = 20_000
+"""Who contains whom is kept as one bit a pair: 50 MB."""
+MAX_SUBJECT = 300
+MAX_MESSAGE_BYTES = 64 * 1024
+ABSENT = "-"
+_LINKS = (b"120000", b"160000")
+"""Modes of a symbolic link and a submodule: what they hold is another file's to say."""
+_LITERAL = "--literal-pathspecs"
+_TREE = ("ls-tree", "-z", "--full-tree")
+_DIFFERENCES = ("diff-tree", "--stdin", "-r", "--raw", "--no-renames", "--no-abbrev", "-z")
+
+
+def read_commits(
+    clone: Clone, *, old: str, new: str, first_parent: bool = False, paths: Sequence[str] = ()
+) -> tuple[Commit, ...]:
+    """``old`` and all that ``new`` contains and ``old`` does not, oldest first; ids of 40 digits, ``old`` an ancestor.
+
+    With ``first_parent`` merges are passed by their first parent; with ``paths`` only commits that change one of these
+    files are left, and parents skip what is left out: both as ``git bisect`` does it. The ends are kept in any case.
+    Parents outside are cut.
+
+    Raises:
+        EnvironmentFault: git failed or took too long, or the history is cut off in between (a shallow clone).
+        UsageError: more than ``MAX_COMMITS``.
+    """
+    only = ("--first-parent",) if first_parent else ()
+    where = ("--", *paths)
+    said = _listed(clone, "--parents", *only, f"^{old}", new, *where)
+    if len(said) > MAX_COMMITS:
+        raise UsageError(
+            f"more than {MAX_COMMITS:,} commits between {old[:10]} and {new[:10]}",
+            remedy="nearer ends: --around REV --span N, or fewer commits: --first-parent, --only-watched-paths",
+        )
+    listed = {commit.sha: commit for commit in said}
+    if paths:
+        listed = _as_bisect_counts(clone, listed, words=(*only, f"^{old}", new, *where))
+        listed |= {commit.sha: commit for commit in _end(clone, new, listed=listed)}
+    first = _listed(clone, "--no-walk", old, "--")
+    commits = (*first, *listed.values())
+    _refuse_cut(clone, [commit.sha for commit in commits[1:]])
+    known = {commit.sha for commit in commits}
+    return tuple(_within(commit, known=known, first=old, first_parent=first_parent) for commit in commits)
+
+
+def _listed(clone: Clone, *words: str) -> list[Commit]:
+    bound = ("--topo-order", "--reverse", "--encoding=UTF-8", f"--max-count={MAX_COMMITS + 1}")
+    said = clone.output("rev-list", *bound, "--format=%cI%x00%s", *words)
+    if said is None:
+        raise _unlisted(clone)
+    return list(parse_commits(said))
+
+
+def _unlisted(clone: Clone) -> EnvironmentFault:
+    if clone.is_partial():
+        return EnvironmentFault(
+            f"git could not list the commits of {clone.folder}: a partial clone that lacks what this needs",
+            remedy=f"git -C {clone.folder} fetch --refetch --no-filter",
+        )
+    return EnvironmentFault(
+        f"git could not list the commits of {clone.folder}", remedy=f"git -C {clone.folder} fsck --connectivity-only"
+    )
+
+
+def parse_commits(said: bytes) -> Iterator[Commit]:
+    """What ``git rev-list --parents --format=%cI%x00%s`` says: two lines a commit. Pure.
+
+    A subject is one line whatever the message holds (git joins its first paragraph), so a line tells of one commit.
+    """
+    for header, line in pairwise(said.split(b"\n")):
+        ids = header.decode("ascii", errors="replace").split(" ")
+        if ids[0] != "commit" or not all(SHA.fullmatch(sha) for sha in ids[1:]) or b"\0" not in line:
+            continue
+        at, subject = line.split(b"\0", 1)
+        yield Commit(
+            sha=ids[1],
+            parents=tuple(dict.fromkeys(ids[2:])),
+            subject=harmless_line(subject),
+            committed_at=harmless_line(at),
+        )
+
+
+def harmless_line(said: bytes) -> str:
+    """One line that somebody else wrote, without secrets and without anything a terminal obeys. Pure."""
+    return printable(redact_text(said[: 16 * MAX_SUBJECT].decode(errors="replace")), limit=MAX_SUBJECT)
+
+
+def _as_bisect_counts(clone: Clone, listed: dict[str, Commit], *, words: tuple[str, ...]) -> dict[str, Commit]:
+    """Asked for parents, git also lists merges that only tie lines together; ``git bisect`` does not count them."""
+    said = clone.output("rev-list", *words)
+    if said is None:
+        raise _unlisted(clone)
+    counted = set(said.decode("ascii", errors="replace").split())
+    return {commit.sha: commit for commit in without(tuple(listed.values()), kept=counted)}
+
+
+def without(commits: Sequence[Commit], *, kept: set[str]) -> tuple[Commit, ...]:
+    """``commits`` (parents first), but for those not ``kept``: their children get their parents. Pure."""
+    parents: dict[str, tuple[str, ...]] = {}
+    for commit in commits:
+        through = (
+            parents[parent] if parent in parents and parent not in kept else (parent,) for parent in commit.parents
+        )
+        parents[commit.sha] = tuple(dict.fromkeys(sha for shas in through for sha in shas))
+    return tuple(commit.model_copy(update={"parents": parents[commit.sha]}) for commit in commits if commit.sha in kept)
+
+
+def _end(clone: Clone, new: str, *, listed: dict[str, Commit]) -> list[Commit]:
+    """The new end where no watched file changes in it: it contains all that is listed."""
+    if new in listed:
+        return []
+    inner = {parent for commit in listed.values() for parent in commit.parents}
+    heads = tuple(sha for sha in listed if sha not in inner)
+    return [commit.model_copy(update={"parents": heads}) for commit in _listed(clone, "--no-walk", new, "--")]
+
+
+def _within(commit: Commit, *, known: set[str], first: str, first_parent: bool) -> Commit:
+    parents = commit.parents[:1] if first_parent else commit.parents
+    inside = () if commit.sha == first else tuple(parent for parent in parents if parent in known)
+    return commit.model_copy(update={"parents": inside})
+
+
+def _refuse_cut(clone: Clone, shas: Sequence[str]) -> None:
+    """A commit whose parents are missing would be blamed for all that they brought."""
+    cut = clone.cut_off().intersection(shas)
+    if cut:
+        raise EnvironmentFault(
+            f"{clone.folder} is a shallow clone: its history is cut off at {min(cut)[:10]}, between the two ends",
+            remedy=f"git -C {clone.folder} fetch --unshallow",
+        )
+
+
+def blobs_of(clone: Clone, shas: Sequence[str], paths: Sequence[str]) -> dict[str, tuple[str, ...]] | None:
+    """For each commit the object ids of ``paths``, ``-`` where there is no such file; one git call for all.
+
+    Each commit's tree is compared with the first one's: this reads no file's content, so that it works in a partial
+    clone, and fails where a tree is missing instead of taking its files for absent. None when git could not tell; a
+    commit that has a symbolic link or a submodule in place of a file is left out: its id says nothing of the content.
+    """
+    if not shas or not paths:
+        return {}
+    base = _tree(clone, shas[0], paths)
+    asked = "".join(f"{sha} {shas[0]}\n" for sha in shas[1:]).encode()
+    said = clone.output(_LITERAL, *_DIFFERENCES, "--", *paths, stdin=asked) if asked else b""
+    if base is None or said is None:
+        return None
+    changed = parse_differences(said)
+    found: dict[str, tuple[str, ...]] = {}
+    for sha in shas:
+        entries = base | changed.get(sha, {})
+        if not any(mode in _LINKS for mode, _ in (entries[path] for path in paths if path in entries)):
+            found[sha] = tuple(entries[path][1] if path in entries else ABSENT for path in paths)
+    return found
+
+
+Entries = dict[str, tuple[bytes, str]]
+"""Mode and object id by path."""
+
+
+def _tree(clone: Clone, sha: str, paths: Sequence[str]) -> Entries | None:
+    said = clone.output(_LITERAL, *_TREE, sha, "--", *paths)
+    if said is None:
+        return None
+    entries: Entries = {}
+    for line in filter(None, said.split(b"\0")):
+        described, path = line.split(b"\t", 1)
+        mode, kind, blob = described.split(b" ")
+        if kind != b"tree":
+            entries[path.decode(errors="replace")] = (mode, blob.decode())
+    return entries
+
+
+def parse_differences(said: bytes) -> dict[str, Entries]:
+    """What ``git diff-tree --stdin --raw -z`` says: entries that are other than the first commit's, by commit. Pure."""
+    changed: dict[str, Entries] = {}
+    sha = ""
+    words = iter(said.split(b"\0"))
+    for word in words:
+        if not word.startswith(b":"):
+            sha = word.decode("ascii", errors="replace").strip()
+            continue
+        _, mode, _, blob, status = word.split(b" ")
+        path = next(words, b"").decode(errors="replace")
+        changed.setdefault(sha, {})[path] = (mode, ABSENT if status == b"D" else blob.decode())
+    return changed
+
+
+def with_blobs(clone: Clone, commits: Sequence[Commit], paths: Sequence[str]) -> tuple[Commit, ...]:
+    """``commits`` with the ids of the watched files; unchanged where git could not tell: then nothing is reused."""
+    blobs = blobs_of(clone, [commit.sha for commit in commits], paths) or {}
+    return tuple(commit.model_copy(update={"suspect_blobs": blobs.get(commit.sha, ())}) for commit in commits)
+
+
+def first_commit(clone: Clone, sha: str) -> str | None:
+    """The oldest commit without a parent that ``sha`` contains."""
+    said = clone.output("rev-list", "--max-parents=0", "--date-order", sha, "--")
+    return said.decode().split()[-1] if said else None
+
+
+def first_parents(clone: Clone, sha: str, *, most: int) -> tuple[str, ...]:
+    """``sha``, its first parent, that one's first parent and so on: at most ``most``."""
+    said = clone.output("rev-list", "--first-parent", f"--max-count={most}", sha, "--")
+    return tuple((said or b"").decode().split())
+
+
+def steps_towards(clone: Clone, sha: str, head: str) -> tuple[str, ...]:
+    """The commits on ``head``'s line of first parents that contain ``sha``, without it, the nearest to it first."""
+    line = clone.output("rev-list", "--first-parent", "--reverse", f"^{sha}", head, "--")
+    containing = clone.output("rev-list", "--ancestry-path", f"^{sha}", head, "--")
+    inside = set((containing or b"").split())
+    return tuple(step.decode() for step in (line or b"").split() if step in inside)
+
+
+def commit_date(clone: Clone, sha: str) -> str | None:
+    """When the commit was made, ISO 8601."""
+    return next((commit.committed_at for commit in _listed(clone, "--no-walk", sha, "--")), None)
+
+
+def message_of(clone: Clone, sha: str) -> str:
+    """The whole message, its first ``MAX_MESSAGE_BYTES``, as its author wrote it; empty when git could not tell."""
+    said = clone.output(
+        "rev-list", "--no-walk", "--encoding=UTF-8", "--format=%B", sha, "--", limit=MAX_MESSAGE_BYTES + 64
+    )
+    return "" if said is None else said.partition(b"\n")[2].decode(errors="replace").strip()
+
+
+def unified_diff(clone: Clone, old: str, new: str, paths: Sequence[str], *, limit: int) -> tuple[str, bool] | None:
+    """What changed in ``paths``, as git prints it, moves among them shown as such, and whether it was cut at ``limit``
+    bytes; None when git could not tell. No external program and no text conversion of the clone's takes part."""
+    plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")
+    said = clone.output(_LITERAL, "diff-tree", "-r", "-p", "-M", *plain, old, new, "--", *paths, limit=limit + 1)
+    return None if said is None else (said[:limit].decode(errors="replace"), len(said) > limit)
