@@ -43,16 +43,23 @@ class LabTree(Value):
         return str(Path(self.path) / MODEL_FOLDER)
 
 
-def lab_tree(
-    history: LabHistory, *, revision: str | None, modules: tuple[str, ...], root: Path, say: Callable[[str], None]
-) -> LabTree:
-    """The tree of ``revision`` (None: the lab's default), exported where the cache has it not or not as committed."""
+def lab_repo(history: LabHistory, *, root: Path, say: Callable[[str], None] = lambda _text: None) -> Path:
+    """The lab's (bare) clone in the cache under ``root``."""
     make_root(root)
     lab = root / "lab"
     with writing(root):
         lab.mkdir(exist_ok=True)
     with writing(root), one_at_a_time(lab / "lab.lock", what="the lab's source", say=say):
-        repo = history.ensure_lab_repo(lab / "repo")
+        return history.ensure_lab_repo(lab / "repo")
+
+
+def lab_tree(
+    history: LabHistory, *, revision: str | None, modules: tuple[str, ...], root: Path, say: Callable[[str], None]
+) -> LabTree:
+    """The tree of ``revision`` (None: the lab's default), exported where the cache has it not or not as committed."""
+    repo = lab_repo(history, root=root, say=say)
+    lab = root / "lab"
+    with writing(root), one_at_a_time(lab / "lab.lock", what="the lab's source", say=say):
         sha = history.resolve(repo, revision)
         tree = lab / sha
         files = from_git(Clone(repo), sha, modules=modules, root=tree)
