@@ -48,6 +48,8 @@ class LeftOut(Value):
 
     version: str
     because: str
+    installable: bool = False
+    """It was withdrawn or is a pre-release: whoever names it can have it."""
 
 
 class Published(Value):
@@ -63,10 +65,9 @@ class Published(Value):
         """The release of that version, however it is written (``0.30`` is ``0.30.0``)."""
         return next((one for one in self.releases if Version(one.version) == Version(version)), None)
 
-    def why_not(self, version: str) -> str | None:
-        """Why the release is left out; None where nothing is known of it."""
-        found = (one for one in self.left_out if Version(one.version) == Version(version))
-        return next((one.because for one in found), None)
+    def find_left_out(self, version: str) -> LeftOut | None:
+        """The release of that version where it is left out."""
+        return next((one for one in self.left_out if Version(one.version) == Version(version)), None)
 
 
 class IndexFile(Value):
@@ -130,23 +131,26 @@ def published(
     left_out: list[LeftOut] = []
     for version in sorted(wheels):
         fitting = [file for file, wheel_tags in wheels[version] if wheel_tags & tags and _takes(file, python)]
-        because = _why_not(version, fitting, python=python, pre=pre)
-        if because is not None:
-            left_out.append(LeftOut(version=str(version), because=because))
+        if (left := _left_out(version, fitting, python=python, pre=pre)) is not None:
+            left_out.append(left)
             continue
         uploaded = min((file.uploaded_at for file in fitting if file.uploaded_at), default="")
         found.append(Release(version=str(version), uploaded_at=uploaded))
     return Published(releases=tuple(found), left_out=tuple(left_out), source=source)
 
 
-def _why_not(version: Version, fitting: Sequence[IndexFile], *, python: tuple[int, int], pre: bool) -> str | None:
+def _left_out(version: Version, fitting: Sequence[IndexFile], *, python: tuple[int, int], pre: bool) -> LeftOut | None:
     if not fitting:
-        return f"no wheel for CPython {python[0]}.{python[1]} on this machine"
+        because = f"no wheel for CPython {python[0]}.{python[1]} on this machine"
+        return LeftOut(version=str(version), because=because)
     reasons = [file.yanked for file in fitting]
     if all(reason is not False for reason in reasons):
         told = next((reason for reason in reasons if isinstance(reason, str) and reason), None)
-        return f"yanked: {one_line(told, limit=120)}" if told else "yanked"
-    return "a pre-release" if version.is_prerelease and not pre else None
+        because = f"it was yanked: {one_line(told, limit=120)}" if told else "it was yanked"
+        return LeftOut(version=str(version), because=because, installable=True)
+    if version.is_prerelease and not pre:
+        return LeftOut(version=str(version), because="it is a pre-release", installable=True)
+    return None
 
 
 def _takes(file: IndexFile, python: tuple[int, int]) -> bool:
