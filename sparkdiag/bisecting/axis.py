@@ -17,7 +17,9 @@ class Axis(Value):
     old: str
     new: str
     repo: str | None = None
-    """The clone the commits live in; None for the lab's own history and for other axes."""
+    """The clone the commits live in, which a run is told of; None for the lab's own history and for other axes."""
+    read_from: str | None = None
+    """Where commits are read: ``repo``, or the lab's own repository; None for other axes."""
     lab: bool = False
     """The commits are the lab's: a point is run as ``ReproRequest.revision``."""
     env_specs: dict[str, str] = {}
@@ -49,27 +51,17 @@ def trial_request(template: ReproRequest, axis: Axis, sha: str) -> ReproRequest:
             spec = axis.env_specs.get(point, template.env_spec)
             return template.model_copy(update={"env_spec": spec, "repo": axis.repo or template.repo})
         case "dcp" | "prompt-tokens":
-            return template.model_copy(update={"scenario": scenario_at(template.scenario, axis=axis, value=int(point))})
+            return template.model_copy(update={"scenario": scenario_at(template.scenario, kind=axis.kind, value=point)})
 
 
-def scenario_at(scenario: Scenario, *, axis: Axis, value: int) -> Scenario:
-    """``scenario`` at one value of a value axis.
+def scenario_at(scenario: Scenario, *, kind: AxisKind, value: str) -> Scenario:
+    """``scenario`` at one value of a value axis; all else stays, the model length too, so that trials can be compared.
 
-    On an axis of prompt lengths the model length is the same for all, so that length alone differs between two trials:
-    the scenario's, or what the longest prompt needs. Raises ``UsageError``.
+    Raises ``UsageError`` where the scenario does not allow it.
     """
-    if axis.kind == "dcp":
-        return override(scenario, dcp=value)
-    if axis.kind != "prompt-tokens":
-        raise DefectError(f"an axis of {axis.kind} holds no values of the scenario")
-    longest = max(int(commit.sha) for commit in axis.history.commits)
-    return override(with_room_for(scenario, longest), prompt_tokens=value)
-
-
-def with_room_for(scenario: Scenario, prompt_tokens: int) -> Scenario:
-    """``scenario`` with a model length that holds such a prompt and its answer; unset stays unset. Pure."""
-    length = scenario.server.max_model_len
-    if length is None:
-        return scenario
-    needed = max(length, prompt_tokens + scenario.prompt.max_output_tokens)
-    return scenario.model_copy(update={"server": scenario.server.model_copy(update={"max_model_len": needed})})
+    typed_args = len(scenario.server.args)  # checked when they were typed, or read
+    if kind == "dcp":
+        return override(scenario, dcp=int(value), typed_args=typed_args)
+    if kind == "prompt-tokens":
+        return override(scenario, prompt_tokens=int(value), typed_args=typed_args)
+    raise DefectError(f"an axis of {kind} holds no values of the scenario")

@@ -116,6 +116,7 @@ def _chosen(
         old=ends.old,
         new=ends.new,
         repo=None if lab else str(clone.folder),
+        read_from=str(clone.folder),
         lab=lab,
     )
     notes = (*ends.notes, *_left_out(only_watched_paths, first_parent=first_parent), *missing, *_blind(commits, paths))

@@ -74,7 +74,7 @@ class Clone:
         find out."""
         self.folder = folder
         self._timeout_s = timeout_s
-        self._place = (f"--git-dir={folder}",) if bare else ()
+        self._place = ("--bare",) if bare else ()
         self._git = git.Git(str(folder))
         self._git.update_environment(**ENVIRONMENT)
 
@@ -195,13 +195,17 @@ class Clone:
 def open_clone(folder: Path) -> Clone:
     """The clone at ``folder``; raises ``EnvironmentFault`` when there is none that git would read."""
     need_git(f"to look into {folder}")
-    clone = Clone(folder)
+    clone = Clone(folder, bare=_looks_bare(folder))
     if not folder.is_dir() or not clone.is_clone():
         raise EnvironmentFault(
             f"{folder} is no git clone that can be read",
             remedy=f"git -C {folder} status (git says why; a clone of another user needs safe.directory)",
         )
     return clone
+
+
+def _looks_bare(folder: Path) -> bool:
+    return not (folder / ".git").exists() and (folder / "HEAD").is_file() and (folder / "objects").is_dir()
 
 
 def containment(clone: Clone, sha: str | None, *, commits: tuple[str, ...]) -> tuple[Containment, str]:

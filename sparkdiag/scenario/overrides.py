@@ -40,11 +40,13 @@ def override(
     chunk_tokens: int | None = None,
     timeout_s: float | None = None,
     extra_args: Sequence[str] = (),
+    typed_args: int = 0,
 ) -> Scenario:
     """``scenario`` with what was given in place of its own values; None leaves a value as it is.
 
     ``extra_args`` go to vLLM as they are, but for those that sparkdiag writes itself: these change the scenario, so
-    that what is recorded is what runs. Raises ``UsageError`` where the result makes no sense.
+    that what is recorded is what runs. ``typed_args``: how many of the last of ``scenario``'s own arguments were given
+    so before, and are the user's and not a file's. Raises ``UsageError`` where the result makes no sense.
     """
     rest, absorbed = _absorb(extra_args, given={"dcp": dcp, "tp": tp, "chunk_tokens": chunk_tokens})
     server = {"dcp": dcp, "tp": tp, "model": model, "chunk_tokens": chunk_tokens} | absorbed
@@ -62,7 +64,7 @@ def override(
     _put(data["patience"], {"timeout_s": timeout_s})
     data["server"]["args"] = [*scenario.server.args, *rest]
     _check_parallel(data["server"], dcp_given=server["dcp"] is not None, tp_given=server["tp"] is not None)
-    return _validated(data, scenario, typed_args=len(rest))
+    return _validated(data, scenario, typed_args=typed_args + len(rest))
 
 
 def _check_parallel(server: dict[str, Any], *, dcp_given: bool, tp_given: bool) -> None:
