@@ -46,8 +46,12 @@ def _scenarios(_context: typer.Context, incomplete: str) -> Iterable[str]:
 def _runs(_context: typer.Context, incomplete: str) -> Iterable[str]:
     """Run folders, newest first: those in ``runs``, or where the word typed points."""
     shown = incomplete if "/" in incomplete else "runs/"
-    folders = _entries(shown, lambda entry: entry.is_dir() and Path(entry.path, "timeline.jsonl").is_file())
+    folders = _entries(shown, lambda entry: entry.is_dir() and _is_run(Path(entry.path)))
     return sorted(folders, reverse=True)
+
+
+def _is_run(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("timeline.jsonl", "journal.jsonl"))
 
 
 def _entries(typed: str, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:

@@ -148,6 +148,8 @@ def _emit_pruned(gone: "tuple[ListedRun, ...]", left: "tuple[Left, ...]", *, del
 
 
 def _what(run: "ListedRun") -> str:
+    if run.kind == "bisection":
+        return _what_bisection(run)
     verdict = run.record.verdict if run.record is not None else None
     if verdict is None or run.state in ("killed", "damaged"):
         return run.state
@@ -155,11 +157,22 @@ def _what(run: "ListedRun") -> str:
     return f"{verdict.outcome} ({detail})" if detail else verdict.outcome
 
 
+def _what_bisection(run: "ListedRun") -> str:
+    found = run.bisection
+    if found is None:
+        return f"bisect: {run.state}"
+    said = found.outcome if run.state == "finished" else run.state
+    return f"bisect: {said}, {len(found.trials)} trial" + ("" if len(found.trials) == 1 else "s")
+
+
 def _entry(run: "ListedRun") -> dict[str, object]:
+    if run.kind == "bisection":
+        return _bisection_entry(run)
     record = run.record
     verdict = record.verdict if record is not None else None
     return {
         "run_dir": run.path,
+        "kind": run.kind,
         "state": run.state,
         "because": run.because or None,
         "bytes": run.bytes,
@@ -171,4 +184,21 @@ def _entry(run: "ListedRun") -> dict[str, object]:
         "mode": verdict.mode if verdict is not None else None,
         "function": verdict.function if verdict is not None else None,
         "needle": verdict.needle if verdict is not None else None,
+    }
+
+
+def _bisection_entry(run: "ListedRun") -> dict[str, object]:
+    found = run.bisection
+    return {
+        "run_dir": run.path,
+        "kind": run.kind,
+        "state": run.state,
+        "because": run.because or None,
+        "bytes": run.bytes,
+        "scenario": found.scenario if found is not None else None,
+        "dcp_world_size": found.dcp if found is not None else None,
+        "outcome": found.outcome if found is not None else None,
+        "direction": found.direction if found is not None else None,
+        "commits": [commit.sha for commit in found.commits] if found is not None else [],
+        "trials": len(found.trials) if found is not None else 0,
     }

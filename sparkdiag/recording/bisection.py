@@ -148,21 +148,37 @@ class BisectionFolder:
             self._failures.pop(name, None)
 
 
-def is_being_written(folder: Path) -> bool:
-    """Whether a process writes the bisection in ``folder`` at this moment, as far as that can be told."""
+def is_being_written(folder: Path) -> bool | None:
+    """Whether a process writes the bisection in ``folder`` at this moment; None where that cannot be told."""
+    with nobody_writes(folder) as free:
+        return None if free is None else not free
+
+
+@contextmanager
+def nobody_writes(folder: Path) -> Iterator[bool | None]:
+    """True when nobody writes the bisection in ``folder``, nor does while the block runs; None: cannot be told."""
     try:
         fd = os.open(folder / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield True
+        return
     except OSError:
-        return False
+        yield None
+        return
+    try:
+        yield _free(fd)
+    finally:
+        os.close(fd)
+
+
+def _free(fd: int) -> bool | None:
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
-    except OSError:
         return False
-    finally:
-        os.close(fd)
-    return False
+    except OSError:
+        return None
+    return True
 
 
 def has_ended(journal: Path) -> bool:

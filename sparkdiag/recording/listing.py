@@ -8,27 +8,33 @@ from pathlib import Path
 from typing import Literal
 
 from sparkdiag.evidence.base import Value
+from sparkdiag.evidence.bisection import Bisection
 from sparkdiag.evidence.run import RunRecord
 from sparkdiag.recording.events import STREAMS
 from sparkdiag.recording.folder import RECORD, SERVER_LOG
 from sparkdiag.recording.in_use import is_held
+from sparkdiag.recording.listed_bisection import bisection_facts, is_bisection_folder, trial_folders
 from sparkdiag.recording.record import UNKNOWN_VERSION, header_lines, is_header, read_record, record_document
 
 State = Literal["running", "finished", "interrupted", "failed", "killed", "damaged"]
 FOLDER_NAME = re.compile(r"(\d{8}T\d{6}Z)-[A-Za-z0-9.-]+-dcp\d+(-\d+)?")
+"""Also of a bisection's folder, whose name goes on with ``bisect-``."""
 _FILE = rf"({re.escape(RECORD)}|{re.escape(SERVER_LOG)}|report\.[a-z]+|({'|'.join(STREAMS)})\.jsonl)"
 WRITTEN_BY_US = re.compile(rf"{_FILE}|\.{_FILE}\.[a-z0-9_]{{8}}")
 """Names of a run's files, and of the temporary ones that a writer killed between write and rename leaves."""
 
 
 class ListedRun(Value):
-    """One run folder, as ``runs list`` shows it and ``runs prune`` weighs it."""
+    """One run folder, or one bisection with the run folders of its trials, as ``runs list`` shows it and ``runs prune``
+    weighs it."""
 
     path: str
+    kind: Literal["run", "bisection"] = "run"
     state: State
     because: str = ""
     """Why the state is not what a finished run's record says; one line, may quote the folder's contents."""
     record: RunRecord | None = None
+    bisection: Bisection | None = None
     began_s: float
     """Seconds since the epoch: by the record, else by the folder's name, else when it was last written to."""
     bytes: int = 0
@@ -118,6 +124,8 @@ def look_at(folder: Path) -> ListedRun | None:
             ]
     except OSError:
         return None
+    if is_bisection_folder(folder):
+        return _look_at_bisection(folder, entries)
     headers = header_lines(folder, STREAMS)
     record, problem, is_json = _our_record(folder)
     has_record = any(name == RECORD for name, _, _ in entries)
@@ -137,6 +145,30 @@ def look_at(folder: Path) -> ListedRun | None:
         held=held,
         ours=record is not None or has_our_headers(headers),
         foreign=foreign_entries((name, plain) for name, plain, _ in entries),
+    )
+
+
+def _look_at_bisection(folder: Path, entries: list[tuple[str, bool, os.stat_result]]) -> ListedRun:
+    facts = bisection_facts(folder, [(name, plain) for name, plain, _ in entries])
+    folders, among = trial_folders(folder)
+    trials = [(path, look_at(path)) for path in folders]
+    strange = [
+        f"{path.parent.name}/{path.name}" + (f"/{run.foreign[0]}" if run is not None and run.foreign else "")
+        for path, run in trials
+        if run is None or run.foreign or run.kind == "bisection"
+    ]
+    return ListedRun(
+        path=str(folder),
+        kind="bisection",
+        state=facts.state,
+        because=facts.because,
+        bisection=facts.found,
+        began_s=began_s(None, name=folder.name, written_s=max((stat.st_mtime for _, _, stat in entries), default=0.0)),
+        bytes=sum(stat.st_size for _, plain, stat in entries if plain)
+        + sum(run.bytes for _, run in trials if run is not None),
+        held=facts.held,
+        ours=facts.ours,
+        foreign=tuple(sorted([*facts.foreign, *among, *strange])),
     )
 
 

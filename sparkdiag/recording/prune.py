@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sparkdiag.evidence.base import Value
+from sparkdiag.recording.bisection import JOURNAL, TRIALS, nobody_writes
 from sparkdiag.recording.folder import RECORD
 from sparkdiag.recording.in_use import unheld
-from sparkdiag.recording.listing import ListedRun, foreign_entries
+from sparkdiag.recording.listed_bisection import foreign_beside_trials, trial_folders
+from sparkdiag.recording.listing import ListedRun, foreign_entries, look_at
 
 DAY_S = 86400.0
 
@@ -81,10 +83,14 @@ def delete(run: ListedRun) -> str:
 
     The record goes last, so that a folder that was only half deleted is still known for what it is.
     """
-    with unheld(Path(run.path)) as free:
+    return _delete_bisection(Path(run.path)) if run.kind == "bisection" else _delete_run(Path(run.path))
+
+
+def _delete_run(path: Path) -> str:
+    with unheld(path) as free:
         if not free:
             return "it is being written"
-        folder = os.open(run.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             with os.scandir(folder) as entries:
                 found = [(entry.name, entry.is_file(follow_symlinks=False)) for entry in entries]
@@ -94,5 +100,34 @@ def delete(run: ListedRun) -> str:
                 os.unlink(name, dir_fd=folder)
         finally:
             os.close(folder)
-        Path(run.path).rmdir()
+        path.rmdir()
+    return ""
+
+
+def _delete_bisection(path: Path) -> str:
+    """The trials' run folders first, the journal last. All or nothing as far as can be seen beforehand."""
+    with nobody_writes(path) as free:
+        if not free:
+            return "it is being written"
+        again = look_at(path)
+        if again is None or again.kind != "bisection":
+            return "it is no bisection any more"
+        if again.foreign:
+            return f"it holds what sparkdiag did not write: {', '.join(again.foreign[:3])}"
+        for trial in trial_folders(path)[0]:
+            if why := _delete_run(trial):
+                return f"{trial.parent.name}/{trial.name}: {why}"
+        if (path / TRIALS).exists():
+            (path / TRIALS).rmdir()
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            with os.scandir(folder) as entries:
+                found = [(entry.name, entry.is_file(follow_symlinks=False)) for entry in entries]
+            if foreign := foreign_beside_trials(found):
+                return f"it holds what sparkdiag did not write: {', '.join(foreign[:3])}"
+            for name, _ in sorted(found, key=lambda entry: entry[0] == JOURNAL):
+                os.unlink(name, dir_fd=folder)
+        finally:
+            os.close(folder)
+        path.rmdir()
     return ""
