@@ -42,4 +42,6 @@ class BisectRequest(Value):
     imported: tuple[ImportedMark, ...] = ()
     """Marks of points between the ends from a ``git bisect log``."""
     suspect_paths: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a reader of the answer should know of how the ends and the points were chosen."""
     command: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from sparkdiag.evidence.bisection import Bisection, Purpose, TrialResult
+from sparkdiag.evidence.bisection import Bisection, Purpose, StackShare, TrialResult
 
 
 class TrialRunner(Protocol):
@@ -36,3 +36,13 @@ class BisectView(Protocol):
 
     def update(self, bisection: Bisection) -> None:
         """After each trial."""
+
+
+class AnswerDetails(Protocol):
+    """What a reader wants to see of an answer that the journal does not hold. A failure is noted; the answer stands."""
+
+    def suspect_diff(self, *, old: str, new: str) -> str:
+        """Unified diff of the watched files between two points, bounded; empty where there is none."""
+
+    def stack_difference(self, *, with_it: TrialResult, without: TrialResult) -> tuple[StackShare, ...]:
+        """Where the workers' time went in a run that has what is looked for and in one that has not."""
