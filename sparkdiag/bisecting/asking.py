@@ -6,10 +6,13 @@ from pathlib import Path
 from sparkdiag.bisecting.asked import Asked, check, target_of
 from sparkdiag.bisecting.axis import ChosenAxis
 from sparkdiag.bisecting.commit_axis import clone_axis, lab_axis
+from sparkdiag.bisecting.release_axis import choose_releases
 from sparkdiag.bisecting.request import BisectRequest
+from sparkdiag.bisecting.values_axis import values_axis
 from sparkdiag.environment.cache import cache_root
 from sparkdiag.environment.clone import Clone
 from sparkdiag.environment.config import read_config
+from sparkdiag.environment.facts import gather_facts
 from sparkdiag.environment.labtree import lab_repo
 from sparkdiag.environment.spec import ExistingSpec, LabSpec, ReleaseSpec
 from sparkdiag.errors import UsageError
@@ -71,6 +74,10 @@ def _base(clone: Path | None) -> str | None:
 
 
 def _chosen(asked: Asked, resolved: Resolved, scenario: Scenario) -> ChosenAxis:
+    if asked.axis is not None:
+        return values_axis(asked.axis, scenario=scenario)
+    if asked.releases is not None:
+        return choose_releases(asked.releases, facts=gather_facts(), root=cache_root())
     if isinstance(resolved.spec, LabSpec):
         return _lab(asked, scenario)
     if resolved.repo is None:
@@ -146,6 +153,7 @@ def _request(
         controls=asked.controls,
         confirm=asked.confirm,
         suspect_paths=chosen.suspect_paths,
+        notes=chosen.notes,
         command=tuple(command),
     )
 

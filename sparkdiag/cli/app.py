@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from sparkdiag import __version__
-from sparkdiag.cli import clean, doctor, env, report, repro, runs, scenario
+from sparkdiag.cli import bisect, clean, doctor, env, report, repro, runs, scenario
 from sparkdiag.cli.exit_codes import GIT_BISECT_CODES, git_bisect_code
 from sparkdiag.cli.failures import show_error
+from sparkdiag.cli.grouped import GroupedCommand
 from sparkdiag.errors import DefectError, ExitCode, SparkdiagError, UsageError
 
 COMPLETION = "_SPARKDIAG_COMPLETE"
@@ -30,6 +31,12 @@ app.command(
     short_help="Start a server, send a long prompt, judge how its prefill goes.",
     context_settings={"allow_extra_args": True, "ignore_unknown_options": False},
 )(repro.repro)
+app.command(
+    "bisect",
+    cls=GroupedCommand,
+    short_help="Find the commit that brought a stall, or took it away.",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": False},
+)(bisect.bisect)
 app.command("doctor", short_help="Try out what a run needs of this machine.")(doctor.doctor)
 app.command("report", short_help="Print the report of a run, offline and judged again.")(report.report)
 app.add_typer(scenario.app, name="scenario")

@@ -128,9 +128,7 @@ Env = Annotated[
 ]
 Dcp = Annotated[
     int | None,
-    _option(
-        "Decode context parallel size; default: the scenario's.", panel=RUN, autocompletion=completion.dcp_sizes
-    ),
+    _option("Decode context parallel size; default: the scenario's.", panel=RUN, autocompletion=completion.dcp_sizes),
 ]
 Tp = Annotated[int | None, _option("Tensor parallel size; DCP must divide it.", panel=RUN)]
 Model = Annotated[str | None, _option("Model path or name for the server.", panel=RUN)]

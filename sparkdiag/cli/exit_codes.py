@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from sparkdiag.errors import ExitCode
 
 if TYPE_CHECKING:
+    from sparkdiag.evidence.bisection import Bisection
     from sparkdiag.evidence.verdict import Verdict
 
 GIT_BISECT_GOOD = 0
@@ -27,6 +28,11 @@ def exit_code_of(verdict: "Verdict | None") -> ExitCode:
             return ExitCode.DONE if verdict.needle == "retrieved" else ExitCode.WRONG_OUTPUT
         case "inconclusive":
             return ExitCode.INCONCLUSIVE
+
+
+def exit_code_of_bisection(found: "Bisection") -> ExitCode:
+    """A culprit is what was asked for; candidates and no answer have their reason in the report."""
+    return ExitCode.DONE if found.outcome == "found" else ExitCode.INCONCLUSIVE
 
 
 def git_bisect_code(code: ExitCode) -> int:

@@ -44,8 +44,8 @@ class BisectionFacts(Value):
 
 
 def is_bisection_folder(folder: Path) -> bool:
-    """Whether ``folder`` is to be taken for a bisection: by what its journal begins with, or by its name, which a run of
-    a scenario called bisect-… has too."""
+    """Whether ``folder`` is to be taken for a bisection: by what its journal begins with, or by its name (which a run
+    of a scenario called bisect-… has too)."""
     if _has_our_journal(folder):
         return True
     is_run = any((folder / name).exists() for name in (RECORD, TIMELINE))
