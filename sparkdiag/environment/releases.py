@@ -171,7 +171,7 @@ def ask(facts: HostFacts, *, pre: bool = False, timeout_s: float = ANSWER_TIMEOU
     own = wheels_here(facts.sources)
     problem = "no package index is configured"
     for url in facts.sources.index_urls:
-        place = f"the package index at {one_line(urlsplit(url).hostname or '?', limit=80)}"
+        place = f"the package index at {_host_of(url)}"
         try:
             files = _project_page(url, timeout_s=timeout_s)
         except (httpx.HTTPError, httpx.InvalidURL, OSError, _NotSimple) as error:
@@ -186,6 +186,15 @@ def ask(facts: HostFacts, *, pre: bool = False, timeout_s: float = ANSWER_TIMEOU
         f"which releases of {DISTRIBUTION} exist is not known: {problem}",
         remedy="name them: --releases OLDEST,...,NEWEST (those that are built here: sparkdiag env list)",
     )
+
+
+def _host_of(url: str) -> str:
+    """The part of an address that can be shown: no credentials, no path."""
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:
+        host = None
+    return one_line(host, limit=80) if host else "an address without a host"
 
 
 def _project_page(index_url: str, *, timeout_s: float) -> tuple[IndexFile, ...] | None:
