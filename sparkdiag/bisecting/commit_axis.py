@@ -89,7 +89,7 @@ def clone_axis(
 def watched_paths(scenario: Scenario) -> tuple[str, ...]:
     """Every file the scenario watches, under every name it had: the suspect's paths and the watched modules'. Pure."""
     modules = (path for module in watched_modules(scenario) for path in module_paths(module))
-    return tuple(dict.fromkeys((*scenario.suspect.paths, *modules)))
+    return tuple(dict.fromkeys(path.rstrip("/") for path in (*scenario.suspect.paths, *modules)))
 
 
 def _chosen(

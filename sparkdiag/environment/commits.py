@@ -16,13 +16,12 @@ from sparkdiag.harmless.secrets import redact_text
 MAX_COMMITS = 20_000
 """Who contains whom is kept as one bit a pair: 50 MB."""
 MAX_SUBJECT = 300
-MAX_MESSAGE_BYTES = 64 * 1024
 ABSENT = "-"
 _LINKS = (b"120000", b"160000")
 """Modes of a symbolic link and a submodule: what they hold is another file's to say."""
 _LITERAL = "--literal-pathspecs"
 _TREE = ("ls-tree", "-z", "--full-tree")
-_DIFFERENCES = ("diff-tree", "--stdin", "-r", "--raw", "--no-renames", "--no-abbrev", "-z")
+_DIFFERENCES = ("diff-tree", "--stdin", "-t", "--raw", "--no-renames", "--no-abbrev", "-z")
 
 
 def read_commits(
@@ -48,18 +47,17 @@ def read_commits(
         )
     listed = {commit.sha: commit for commit in said}
     if paths:
-        listed = _as_bisect_counts(clone, listed, words=(*only, f"^{old}", new, *where))
         listed |= {commit.sha: commit for commit in _end(clone, new, listed=listed)}
     first = _listed(clone, "--no-walk", old, "--")
     commits = (*first, *listed.values())
-    _refuse_cut(clone, [commit.sha for commit in commits[1:]])
+    _refuse_cut(clone, "rev-list", *only, f"^{old}", new, "--")
     known = {commit.sha for commit in commits}
     return tuple(_within(commit, known=known, first=old, first_parent=first_parent) for commit in commits)
 
 
 def _listed(clone: Clone, *words: str) -> list[Commit]:
     bound = ("--topo-order", "--reverse", "--encoding=UTF-8", f"--max-count={MAX_COMMITS + 1}")
-    said = clone.output("rev-list", *bound, "--format=%cI%x00%s", *words)
+    said = clone.output(_LITERAL, "rev-list", *bound, "--format=%cI%x00%s", *words)
     if said is None:
         raise _unlisted(clone)
     return list(parse_commits(said))
@@ -99,26 +97,6 @@ def harmless_line(said: bytes) -> str:
     return printable(redact_text(said[: 16 * MAX_SUBJECT].decode(errors="replace")), limit=MAX_SUBJECT)
 
 
-def _as_bisect_counts(clone: Clone, listed: dict[str, Commit], *, words: tuple[str, ...]) -> dict[str, Commit]:
-    """Asked for parents, git also lists merges that only tie lines together; ``git bisect`` does not count them."""
-    said = clone.output("rev-list", *words)
-    if said is None:
-        raise _unlisted(clone)
-    counted = set(said.decode("ascii", errors="replace").split())
-    return {commit.sha: commit for commit in without(tuple(listed.values()), kept=counted)}
-
-
-def without(commits: Sequence[Commit], *, kept: set[str]) -> tuple[Commit, ...]:
-    """``commits`` (parents first), but for those not ``kept``: their children get their parents. Pure."""
-    parents: dict[str, tuple[str, ...]] = {}
-    for commit in commits:
-        through = (
-            parents[parent] if parent in parents and parent not in kept else (parent,) for parent in commit.parents
-        )
-        parents[commit.sha] = tuple(dict.fromkeys(sha for shas in through for sha in shas))
-    return tuple(commit.model_copy(update={"parents": parents[commit.sha]}) for commit in commits if commit.sha in kept)
-
-
 def _end(clone: Clone, new: str, *, listed: dict[str, Commit]) -> list[Commit]:
     """The new end where no watched file changes in it: it contains all that is listed."""
     if new in listed:
@@ -134,9 +112,10 @@ def _within(commit: Commit, *, known: set[str], first: str, first_parent: bool) 
     return commit.model_copy(update={"parents": inside})
 
 
-def _refuse_cut(clone: Clone, shas: Sequence[str]) -> None:
-    """A commit whose parents are missing would be blamed for all that they brought."""
-    cut = clone.cut_off().intersection(shas)
+def _refuse_cut(clone: Clone, *between: str) -> None:
+    """A commit whose parents are missing would be blamed for all that they brought, whatever files are watched."""
+    ends = clone.cut_off()
+    cut = ends.intersection((clone.output(*between) or b"").decode(errors="replace").split()) if ends else ()
     if cut:
         raise EnvironmentFault(
             f"{clone.folder} is a shallow clone: its history is cut off at {min(cut)[:10]}, between the two ends",
@@ -145,7 +124,7 @@ def _refuse_cut(clone: Clone, shas: Sequence[str]) -> None:
 
 
 def blobs_of(clone: Clone, shas: Sequence[str], paths: Sequence[str]) -> dict[str, tuple[str, ...]] | None:
-    """For each commit the object ids of ``paths``, ``-`` where there is no such file; one git call for all.
+    """For each commit the object ids of ``paths`` (files, or folders), ``-`` where there is none; one git call for all.
 
     Each commit's tree is compared with the first one's: this reads no file's content, so that it works in a partial
     clone, and fails where a tree is missing instead of taking its files for absent. None when git could not tell; a
@@ -178,9 +157,8 @@ def _tree(clone: Clone, sha: str, paths: Sequence[str]) -> Entries | None:
     entries: Entries = {}
     for line in filter(None, said.split(b"\0")):
         described, path = line.split(b"\t", 1)
-        mode, kind, blob = described.split(b" ")
-        if kind != b"tree":
-            entries[path.decode(errors="replace")] = (mode, blob.decode())
+        mode, _, blob = described.split(b" ")
+        entries[path.decode(errors="replace")] = (mode, blob.decode())
     return entries
 
 
@@ -195,7 +173,11 @@ def parse_differences(said: bytes) -> dict[str, Entries]:
             continue
         _, mode, _, blob, status = word.split(b" ")
         path = next(words, b"").decode(errors="replace")
-        changed.setdefault(sha, {})[path] = (mode, ABSENT if status == b"D" else blob.decode())
+        entries = changed.setdefault(sha, {})
+        if status != b"D":
+            entries[path] = (mode, blob.decode())
+        else:
+            entries.setdefault(path, (mode, ABSENT))  # a file that became a folder is told twice
     return changed
 
 
@@ -228,14 +210,6 @@ def steps_towards(clone: Clone, sha: str, head: str) -> tuple[str, ...]:
 def commit_date(clone: Clone, sha: str) -> str | None:
     """When the commit was made, ISO 8601."""
     return next((commit.committed_at for commit in _listed(clone, "--no-walk", sha, "--")), None)
-
-
-def message_of(clone: Clone, sha: str) -> str:
-    """The whole message, its first ``MAX_MESSAGE_BYTES``, as its author wrote it; empty when git could not tell."""
-    said = clone.output(
-        "rev-list", "--no-walk", "--encoding=UTF-8", "--format=%B", sha, "--", limit=MAX_MESSAGE_BYTES + 64
-    )
-    return "" if said is None else said.partition(b"\n")[2].decode(errors="replace").strip()
 
 
 def unified_diff(clone: Clone, old: str, new: str, paths: Sequence[str], *, limit: int) -> tuple[str, bool] | None:
