@@ -163,6 +163,11 @@ def _check_what_is_searched(asked: Asked, given: tuple[str, ...]) -> None:
             f"--releases names both ends by itself, {_names(more)} would name commits",
             remedy=f"sparkdiag bisect --releases {asked.releases}",
         )
+    if asked.releases is not None and asked.env is not None:
+        raise UsageError(
+            f"--releases makes an environment of each release, --env {asked.env} is another",
+            remedy=f"sparkdiag bisect --releases {asked.releases}",
+        )
     for kind, name in (("dcp", "dcp"), ("prompt-tokens", "prompt_tokens")):
         if asked.axis is not None and asked.axis.startswith(kind + "=") and name in given:
             raise UsageError(f"--axis {asked.axis} gives each trial its --{kind}", remedy=f"leave --{kind} out")

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sparkdiag.bisecting.asked import Asked, check, target_of
-from sparkdiag.bisecting.axis import ChosenAxis
+from sparkdiag.bisecting.axis import Axis, ChosenAxis
 from sparkdiag.bisecting.commit_axis import clone_axis, lab_axis
-from sparkdiag.bisecting.release_axis import choose_releases
+from sparkdiag.bisecting.release_axis import choose_releases, parse_releases
 from sparkdiag.bisecting.request import BisectRequest
 from sparkdiag.bisecting.values_axis import values_axis
 from sparkdiag.environment.cache import cache_root
@@ -17,8 +17,12 @@ from sparkdiag.environment.labtree import lab_repo
 from sparkdiag.environment.spec import ExistingSpec, LabSpec, ReleaseSpec
 from sparkdiag.errors import UsageError
 from sparkdiag.evidence.base import Value
+from sparkdiag.evidence.bisection import AxisKind
+from sparkdiag.evidence.run import RunRecord
 from sparkdiag.lab import history
 from sparkdiag.needed import need_git
+from sparkdiag.recording.read import read_run
+from sparkdiag.reporting.bisection_phrases import short
 from sparkdiag.reproducing.request import ReproRequest
 from sparkdiag.reproducing.resolve import Resolved, resolve
 from sparkdiag.scenario.model import Scenario
@@ -42,7 +46,7 @@ def question(asked: Asked, *, command: Sequence[str]) -> Question:
     """Raises ``UsageError`` for what cannot be asked, ``EnvironmentFault`` for a clone or releases not to be had."""
     check(asked)
     clone = Path(asked.repo) if asked.repo is not None else None
-    resolved = resolve(env=asked.env or _base(clone), scenario=asked.scenario, model=asked.model, repo=clone)
+    resolved = resolve(env=asked.env or _base(asked), scenario=asked.scenario, model=asked.model, repo=clone)
     in_lab = isinstance(resolved.spec, LabSpec)
     if in_lab and clone is not None:
         raise UsageError(
@@ -68,9 +72,12 @@ def question(asked: Asked, *, command: Sequence[str]) -> Question:
     )
 
 
-def _base(clone: Path | None) -> str | None:
-    """The environment of a clone without ``--env``: the config file's base, else the release each commit is nearest."""
-    return OVERLAY if clone is not None and read_config().env is None else None
+def _base(asked: Asked) -> str | None:
+    """The environment without ``--env``: of releases the newer end, of a clone the config file's base, else the release
+    that each commit is nearest to."""
+    if asked.releases is not None:
+        return ReleaseSpec(version=parse_releases(asked.releases).versions[-1]).text
+    return OVERLAY if asked.repo is not None and read_config().env is None else None
 
 
 def _chosen(asked: Asked, resolved: Resolved, scenario: Scenario) -> ChosenAxis:
@@ -130,9 +137,47 @@ def _clone(asked: Asked, resolved: Resolved, scenario: Scenario, *, folder: Path
     return chosen.model_copy(update={"axis": chosen.axis.model_copy(update={"env_specs": specs})})
 
 
+def _earlier_runs(asked: Asked, axis: Axis) -> tuple[str | None, str | None]:
+    """The runs that stand for the older and the newer end: a run tells by itself which end it is one of."""
+    ends: dict[str, str] = {}
+    for option, folder in (("--good-run", asked.good_run), ("--bad-run", asked.bad_run)):
+        if folder is None:
+            continue
+        point = point_of(read_run(Path(folder)).record, axis.kind)
+        if point not in (axis.old, axis.new):
+            ran = f"ran {short(axis.kind, point)}" if point else "does not say what it ran"
+            raise UsageError(
+                f"{option} {folder} {ran}, which is neither end: "
+                f"{short(axis.kind, axis.old)} and {short(axis.kind, axis.new)}",
+                remedy="leave it out: the end is then run",
+            )
+        if point in ends:
+            raise UsageError(
+                f"--good-run and --bad-run are runs of the same end, {short(axis.kind, point)}",
+                remedy="name one run of each end, or leave one out",
+            )
+        ends[point] = str(Path(folder).resolve())
+    return ends.get(axis.old), ends.get(axis.new)
+
+
+def point_of(record: RunRecord, kind: AxisKind) -> str | None:
+    """The point of an axis that a run was one of; None where its record does not say. Pure."""
+    match kind:
+        case "commits":
+            return record.revision.sha
+        case "releases":
+            return record.revision.version
+        case "dcp":
+            value = (record.scenario.get("server") or {}).get("dcp")
+        case "prompt-tokens":
+            value = (record.scenario.get("prompt") or {}).get("tokens")
+    return str(value) if value is not None else None
+
+
 def _request(
     asked: Asked, resolved: Resolved, scenario: Scenario, chosen: ChosenAxis, *, command: Sequence[str]
 ) -> BisectRequest:
+    old_run, new_run = _earlier_runs(asked, chosen.axis)
     return BisectRequest(
         repro=ReproRequest(
             scenario=scenario,
@@ -152,6 +197,8 @@ def _request(
         reuse=asked.reuse,
         controls=asked.controls,
         confirm=asked.confirm,
+        old_run=old_run,
+        new_run=new_run,
         suspect_paths=chosen.suspect_paths,
         notes=chosen.notes,
         command=tuple(command),
@@ -162,6 +209,12 @@ def _because(asked: Asked, resolved: Resolved, chosen: ChosenAxis) -> str:
     axis = chosen.axis
     if axis.lab:
         return f"{resolved.because}; searching the lab's own history of {len(axis.history.commits)} commits"
+    if axis.kind == "releases":
+        ends = f"{axis.old} to {axis.new}"
+        return f"searching {len(axis.history.commits)} releases, {ends}, each in an environment of its own, as asked"
+    if axis.kind != "commits":
+        values = f"{short(axis.kind, axis.old)} to {short(axis.kind, axis.new)}"
+        return f"{resolved.because}; searching {len(axis.history.commits)} values, {values}, as asked"
     base = "the release nearest to it" if resolved.env_spec == OVERLAY else resolved.env_spec
     why = "as asked" if asked.repo is not None else "from your config file"
     return f"searching the clone {axis.repo} {why}; each commit's Python tree is laid over {base}"

@@ -1,4 +1,4 @@
-"""``sparkdiag report``: a run, judged again from its folder and rendered."""
+"""``sparkdiag report``: a run, judged again from its folder and rendered; or a bisection."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -22,7 +22,11 @@ class Format(StrEnum):
 def report(
     run: Annotated[
         Path,
-        typer.Argument(help="Run folder (see: sparkdiag runs list).", metavar="RUN", autocompletion=completion.runs),
+        typer.Argument(
+            help="Folder of a run or a bisection (see: sparkdiag runs list).",
+            metavar="RUN",
+            autocompletion=completion.runs,
+        ),
     ],
     form: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.MD,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
@@ -31,17 +35,35 @@ def report(
 
     \b
     Example: sparkdiag report runs/20260526T081502Z-lab-1a2b3c4d-dcp2 > report.md
+
+    The folder of a bisection is reported as it stands.
     """
+    from sparkdiag.recording.listed_bisection import is_bisection_folder
     from sparkdiag.recording.read import read_run
     from sparkdiag.reporting.document import document_json
     from sparkdiag.reporting.markdown import render_markdown
 
+    if is_bisection_folder(run):
+        _report_bisection(run, as_json=as_json or form is Format.JSON)
+        return
     stored = read_run(run)
     again = judged_again(stored)
     if as_json or form is Format.JSON:
         typer.echo(document_json(stored, judged_again=again))
     else:
         typer.echo(render_markdown(stored, judged_again=again), nl=False)
+
+
+def _report_bisection(folder: Path, *, as_json: bool) -> None:
+    from sparkdiag.bisecting.kept import kept_bisection
+    from sparkdiag.reporting.bisection import render_bisection
+    from sparkdiag.reporting.bisection_document import bisection_json
+
+    found = kept_bisection(folder)
+    if as_json:
+        typer.echo(bisection_json(found, run_dir=str(folder)))
+    else:
+        typer.echo(render_bisection(found), nl=False)
 
 
 def judged_again(stored: "StoredRun") -> "StoredRun | None":
