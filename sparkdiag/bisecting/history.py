@@ -7,6 +7,9 @@ from typing import Self
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.bisection import Commit
 
+Span = tuple[int, int]
+"""First place and the one after the last."""
+
 
 class History(Value):
     """Commits in history order, oldest first: every parent that is in it stands before its children.
@@ -18,7 +21,8 @@ class History(Value):
 
     @classmethod
     def of(cls, commits: Iterable[Commit]) -> Self:
-        """Sort into history order. Raises ``ValueError`` on a commit given twice or a circle."""
+        """Sort into history order; commits already in one keep it. Raises ``ValueError`` on a commit given twice or a
+        circle."""
         given = tuple(commits)
         by_sha = {commit.sha: commit for commit in given}
         if len(by_sha) != len(given):
@@ -42,9 +46,19 @@ class History(Value):
             found.append(bits)
         return tuple(found)
 
+    @cached_property
+    def ancestor_spans(self) -> tuple[tuple[Span, ...], ...]:
+        """``ancestors`` as runs of neighbouring places: few for a commit, since branches stand together. With running
+        totals the weight of all ancestors is one subtraction a run."""
+        return tuple(spans(bits) for bits in self.ancestors)
+
     def ancestors_of(self, sha: str) -> int:
         """``sha`` and all it contains. Raises ``KeyError`` for a commit that is not in this history."""
         return self.ancestors[self.index[sha]]
+
+    def parents_of(self, sha: str) -> tuple[str, ...]:
+        """Those that are in this history. Raises ``KeyError``."""
+        return tuple(parent for parent in self.commits[self.index[sha]].parents if parent in self.index)
 
     def members(self, bits: int) -> tuple[str, ...]:
         """The commits of a set, in history order."""
@@ -59,6 +73,12 @@ def places(bits: int) -> list[int]:
         found.append(lowest.bit_length() - 1)
         bits ^= lowest
     return found
+
+
+def spans(bits: int) -> tuple[Span, ...]:
+    """The runs of set bits, lowest first."""
+    edges = places(bits ^ (bits << 1))
+    return tuple(zip(edges[::2], edges[1::2], strict=True))
 
 
 def _oldest_first(by_sha: dict[str, Commit]) -> Sequence[str]:

@@ -1,12 +1,24 @@
 """What one trial showed, and what that means for the search. Pure."""
 
+import re
 from collections.abc import Sequence
+from typing import assert_never
 
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.bisection import Direction, Has, Mark, Signature, Target, TrialResult
 from sparkdiag.evidence.client import NeedleScore
 
 WRONG: frozenset[NeedleScore] = frozenset({"wrong", "truncated", "degenerate"})
+FEWEST_SAMPLES = 5
+"""Stack samples without a function, below which it may merely have been missed."""
+ABSENT_BLOB = "-"
+_EXCEPTION = re.compile(r"\b[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt|Refused|NotFound|Violation)\b")
+_PASSING_ON = frozenset({"ServerError", "EngineDeadError", "EngineGenerateError"})
+"""Raised because something else was."""
+_SIGNAL = re.compile(r"\bSIG[A-Z]{3,}\b")
+_VARIABLE = re.compile(r"0x[0-9a-fA-F]+|(?<!\w)/\S+|(?<!code )(?<!status )(?<!signal )(?<![\d.-])\d+(?:\.\d+)?")
+"""What differs between two crashes that are the same: addresses, paths, numbers other than how the process ended."""
+_MOST_WORDS = 12
 
 
 class Finding(Value):
@@ -17,13 +29,14 @@ class Finding(Value):
 
 
 def finding(result: TrialResult, *, target: Target, reference: Signature | None) -> Finding:
-    """Whether the trial showed the target. ``reference``: the stall at the end that has it; None while that is sought.
+    """Whether the trial showed the target. ``reference``: what ``signature_for`` says of the end that has it; None
+    while that is sought.
 
     Anything that is neither the target nor its clear absence cannot tell: a search that counted another stall, a crash
-    or a server that never started would blame the wrong commit.
+    or a server that never started would blame the wrong commit. A run that did not prove its revision shows nothing.
     """
-    if result.outcome in ("not-built", "not-proved", "inconclusive"):
-        return Finding(has="cannot-tell", because=result.reason or result.outcome)
+    if result.outcome in ("not-built", "not-proved"):
+        return _cannot_tell(result)
     match target.what:
         case "stall":
             return _stall(result, reference)
@@ -32,32 +45,99 @@ def finding(result: TrialResult, *, target: Target, reference: Signature | None)
         case "wrong-needle":
             return _needle(result)
         case "crash":
-            crashed = result.outcome in ("crashed", "not-started")
-            return Finding(has="yes" if crashed else "no", because=result.reason or result.outcome)
+            return _crash(result, reference)
+        case never:
+            assert_never(never)
+
+
+def signature_for(result: TrialResult, *, target: Target) -> Signature | None:
+    """What later trials must show to count as the same, where the target has that: the stall's signature, or what
+    crashed and how. None where the result has none."""
+    match target.what:
+        case "stall":
+            return result.signature if result.outcome == "stalled" else None
+        case "crash":
+            return _crash_signature(result)
+        case _:
+            return None
+
+
+def _cannot_tell(result: TrialResult, because: str = "") -> Finding:
+    return Finding(has="cannot-tell", because=because or result.reason or result.outcome)
 
 
 def _stall(result: TrialResult, reference: Signature | None) -> Finding:
     if result.outcome == "completed":
         return Finding(has="no", because=f"completed, needle {result.needle or 'not scored'}")
     if result.outcome != "stalled":
-        return Finding(has="cannot-tell", because=result.reason or result.outcome)
+        return _cannot_tell(result)
+    if not result.watched:
+        return Finding(has="yes", because=f"stalled ({result.mode}), unwatched: not known where")
+    if result.signature is None or result.signature.function is None:
+        return _cannot_tell(result, "stalled, but not known where: it cannot be told from another stall")
     if reference is not None and result.signature != reference:
-        return Finding(has="cannot-tell", because=f"another stall: {result.signature}, not {reference}")
+        return _cannot_tell(result, f"another stall: {result.signature}, not {reference}")
     return Finding(has="yes", because=f"stalled ({result.mode}): {result.signature}")
 
 
 def _frame(result: TrialResult, name: str) -> Finding:
+    """A function that was seen was there, however the run ended; it was not only where the whole prompt was watched:
+    what a run stuck elsewhere would have come to is not known."""
     if name in result.functions:
         return Finding(has="yes", because=f"{name} was seen in the stacks")
-    if result.samples == 0 or result.outcome not in ("completed", "stalled"):
-        return Finding(has="cannot-tell", because=result.reason or f"{result.outcome}, {result.samples} stack samples")
-    return Finding(has="no", because=f"{name} was in none of {result.samples} stack samples")
+    samples = f"{result.samples} stack samples"
+    whole = result.outcome == "completed" or (result.outcome == "stalled" and result.mode == "crawling")
+    if not whole:
+        how = f"{result.outcome} ({result.mode})" if result.mode else result.outcome
+        return _cannot_tell(result, result.reason or f"{how}: {name} might have come later")
+    if result.samples < FEWEST_SAMPLES:
+        return _cannot_tell(result, f"{name} was in none of {samples}, too few to have seen it")
+    return Finding(has="no", because=f"{name} was in none of {samples}")
 
 
 def _needle(result: TrialResult) -> Finding:
-    if result.outcome != "completed" or result.needle is None:
-        return Finding(has="cannot-tell", because=result.reason or result.outcome)
+    if result.outcome != "completed":
+        return _cannot_tell(result)
+    if result.needle is None:
+        return _cannot_tell(result, "completed, but the answer was not scored")
     return Finding(has="yes" if result.needle in WRONG else "no", because=f"needle {result.needle}")
+
+
+def _crash(result: TrialResult, reference: Signature | None) -> Finding:
+    """A prompt that was answered is the clear absence of a crash; a server that was ready that of one at its start."""
+    seen = _crash_signature(result)
+    if seen is None:
+        at_start = reference is not None and reference.role == "not-started"
+        if result.outcome == "completed" or (at_start and result.outcome == "stalled"):
+            return Finding(has="no", because=f"did not crash: {result.outcome}")
+        return _cannot_tell(result)
+    if reference is not None and seen != reference:
+        said = result.reason or result.outcome
+        return _cannot_tell(result, f"another crash: {said}; {_as_crash(seen)}, not {_as_crash(reference)}")
+    return Finding(has="yes", because=f"{result.outcome}: {result.reason or 'no reason known'}")
+
+
+def _as_crash(seen: Signature) -> str:
+    return f"{seen.function or 'unknown'} ({seen.role})"
+
+
+def _crash_signature(result: TrialResult) -> Signature | None:
+    """When it crashed (before or after the server was ready) and the class of the reason; None for no crash."""
+    if result.outcome not in ("crashed", "not-started"):
+        return None
+    log = [item.text for item in result.evidence_for if item.source == "server-log"]
+    return Signature(kind="crash", function=crash_class(result.reason, log=log), role=result.outcome)
+
+
+def crash_class(reason: str, *, log: Sequence[str] = ()) -> str | None:
+    """What two crashes of one cause share: the first exception of the reason, else of the server's last lines, that was
+    raised for a cause of its own; else the signal; else the reason's first words, without the numbers, paths and
+    addresses that differ from run to run. None where nothing is known."""
+    named = [name for text in (reason, *log) for name in _EXCEPTION.findall(text)]
+    own = [name for name in named if name not in _PASSING_ON]
+    if found := (*own, *_SIGNAL.findall(reason), *named):
+        return str(found[0])
+    return " ".join(_VARIABLE.sub("#", reason).split()[:_MOST_WORDS]) or None
 
 
 class Ends(Value):
@@ -92,5 +172,6 @@ def mark(has: Has, direction: Direction) -> Mark:
 
 
 def same_suspect_files(blobs: Sequence[str], judged: dict[tuple[str, ...], str]) -> str | None:
-    """The judged commit whose watched files are the same, byte for byte; None without any blob to compare."""
-    return judged.get(tuple(blobs)) if any(blobs) else None
+    """The judged commit whose watched files are the same, byte for byte. None where there is no file to compare: two
+    commits that both lack them may differ in everything."""
+    return judged.get(tuple(blobs)) if any(blob != ABSENT_BLOB for blob in blobs) else None
