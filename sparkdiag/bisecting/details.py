@@ -1,15 +1,19 @@
 """What belongs to an answer beside the trials: the change in the watched files, and the difference in the stacks."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
+from sparkdiag.bisecting.culprit import suspect_diff
 from sparkdiag.bisecting.request import BisectRequest
 from sparkdiag.bisecting.seams import AnswerDetails
+from sparkdiag.bisecting.stack_difference import stack_difference
 from sparkdiag.bisecting.state import Conclusion, State, runs_of
 from sparkdiag.bisecting.step import last_old
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.bisection import Has, StackShare, TrialResult
 from sparkdiag.harmless.secrets import redact_text
+from sparkdiag.recording.bisection import BisectionFolder
 
 Kind = TypeVar("Kind")
 
@@ -23,9 +27,30 @@ class Details(Value):
     """What could not, and why."""
 
 
-def details_of(request: BisectRequest, state: State, answer: Conclusion, details: AnswerDetails | None) -> Details:
+class ReadDetails:
+    """``seams.AnswerDetails`` from the clone that the commits are read in, and from the trials' run folders."""
+
+    def __init__(self, request: BisectRequest, *, folder: BisectionFolder) -> None:
+        self._request = request
+        self._folder = folder
+
+    def suspect_diff(self, *, old: str, new: str) -> str:
+        """Of the watched files; empty on an axis without commits."""
+        where = self._request.axis.read_from
+        if where is None or self._request.axis.kind != "commits":
+            return ""
+        return suspect_diff(Path(where), old_sha=old, new_sha=new, paths=self._request.suspect_paths)
+
+    def stack_difference(self, *, with_it: TrialResult, without: TrialResult) -> tuple[StackShare, ...]:
+        """Of two runs; none where one of them has no folder (any more)."""
+        if with_it.run_dir is None or without.run_dir is None:
+            return ()
+        return stack_difference(self._folder.path / with_it.run_dir, self._folder.path / without.run_dir)
+
+
+def details_of(request: BisectRequest, state: State, answer: Conclusion, details: AnswerDetails) -> Details:
     """For a culprit or for candidates. A failure, of whatever kind, is a note: the answer took hours."""
-    if details is None or not answer.commits:
+    if not answer.commits:
         return Details()
     notes: list[str] = []
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sparkdiag.bisecting.axis import trial_request
-from sparkdiag.bisecting.details import details_of
+from sparkdiag.bisecting.details import ReadDetails, details_of
 from sparkdiag.bisecting.document import document_of
 from sparkdiag.bisecting.forecast import minutes_left, possible_next
 from sparkdiag.bisecting.journal import Begun, Ended, Finished, Journal, Started, Step, read_journal
@@ -53,7 +53,7 @@ def bisect(
         session.begin()
         while not isinstance(step := session.next(), Conclusion):
             session.take(step)
-        return session.end(step, details)
+        return session.end(step, details or ReadDetails(request, folder=folder))
 
 
 class _Session:
@@ -110,7 +110,7 @@ class _Session:
             self._run(step)
         self._show()
 
-    def end(self, answer: Conclusion, details: AnswerDetails | None) -> Bisection:
+    def end(self, answer: Conclusion, details: AnswerDetails) -> Bisection:
         """The document with its details; then the end is written down."""
         added = details_of(self._request, self._state, answer, details)
         bisection = document_of(

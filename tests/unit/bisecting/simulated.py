@@ -53,7 +53,7 @@ def scenario(*, dcp: int = 2) -> Scenario:
         title="A stall that nobody runs",
         server=ServerSettings(dcp=dcp, tp=dcp),
         prompt=PromptSettings(tokens=1000),
-        signature=(WantedSignature(function="mqa_logits_torch", kind="torch-fallback"),),
+        signatures=(WantedSignature(function="mqa_logits_torch", kind="torch-fallback"),),
     )
 
 
