@@ -23,6 +23,7 @@ from sparkdiag.lab import history
 from sparkdiag.needed import need_git
 from sparkdiag.recording.read import read_run
 from sparkdiag.reporting.bisection_phrases import short
+from sparkdiag.reproducing.choice import LAB_SCENARIO
 from sparkdiag.reproducing.request import ReproRequest
 from sparkdiag.reproducing.resolve import Resolved, resolve
 from sparkdiag.scenario.model import Scenario
@@ -46,7 +47,7 @@ def question(asked: Asked, *, command: Sequence[str]) -> Question:
     """Raises ``UsageError`` for what cannot be asked, ``EnvironmentFault`` for a clone or releases not to be had."""
     check(asked)
     clone = Path(asked.repo) if asked.repo is not None else None
-    resolved = resolve(env=asked.env or _base(asked), scenario=asked.scenario, model=asked.model, repo=clone)
+    resolved = resolve(env=asked.env or _base(asked), scenario=_scenario(asked), model=asked.model, repo=clone)
     in_lab = isinstance(resolved.spec, LabSpec)
     if in_lab and clone is not None:
         raise UsageError(
@@ -57,7 +58,7 @@ def question(asked: Asked, *, command: Sequence[str]) -> Question:
         resolved.scenario,
         dcp=asked.dcp,
         tp=asked.tp,
-        model=resolved.model,
+        model=asked.model if resolved.scenario.lab else resolved.model,
         prompt_tokens=asked.prompt_tokens,
         timeout_s=asked.timeout_s,
         extra_args=asked.extra_args,
@@ -70,6 +71,12 @@ def question(asked: Asked, *, command: Sequence[str]) -> Question:
         because=_because(asked, resolved, chosen),
         notes=chosen.notes,
     )
+
+
+def _scenario(asked: Asked) -> str | None:
+    """The published wheels are vLLM's CPU build: without a model of the user's, the lab's is what they can serve."""
+    alone = asked.releases is not None and asked.scenario is None and asked.model is None
+    return LAB_SCENARIO if alone else asked.scenario
 
 
 def _base(asked: Asked) -> str | None:
