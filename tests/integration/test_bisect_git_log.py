@@ -77,9 +77,17 @@ def test_git_goes_on_from_our_log(clone: Path, tmp_path: Path, fix: bool) -> Non
     terms = git(clone, "bisect", "terms")
     assert f"{old} for the old state" in terms
     assert f"{new} for the new state" in terms
-    # Told of the skipped ones after all, it names the culprit.
-    git(clone, "bisect", new, shas[CULPRIT])
-    assert f"{shas[CULPRIT]} is the first {new} commit" in git(clone, "bisect", old, shas[CULPRIT - 1])
+
+
+def test_git_names_the_same_culprit(clone: Path, tmp_path: Path) -> None:
+    history = history_of(clone)
+    culprit = history.commits[CULPRIT].sha
+    folder = BisectionFolder.create(tmp_path / "runs", scenario_name="x", dcp=2, now=datetime.now(UTC))
+    runner = SimulatedRunner(history, culprit)
+    answer = bisect(request_for(history), folder=folder, runner=runner, view=RememberingView())
+    log = tmp_path / "log"
+    log.write_text(export_log(answer))
+    assert f"{culprit} is the first bad commit" in git(clone, "bisect", "replay", str(log))
 
 
 def test_we_go_on_from_gits_log(clone: Path, tmp_path: Path) -> None:
