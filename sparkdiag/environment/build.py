@@ -62,7 +62,7 @@ def ensure_built(lock: Lock, facts: HostFacts, *, root: Path, progress: Progress
         found = _whole(folder)
         if found is not None:
             return found
-        _discard_attempts(folder)
+        cache.discard_attempts(folder, "venv-*")
         cache.mark(folder)
         return _build(lock, facts, folder=folder, progress=progress)
 
@@ -93,21 +93,6 @@ def one_at_a_time(path: Path, *, what: str, say: Callable[[str], None]) -> Itera
         yield
     finally:
         lock.release()
-
-
-def _discard_attempts(folder: Path) -> None:
-    """Throw away what an interrupted build left. Each attempt has a folder of its own name, so that a uv that
-    outlived its killed parent writes into the discarded one."""
-    if folder.exists() and not cache.is_ours(folder):
-        if any(folder.iterdir()):
-            raise EnvironmentFault(
-                f"{folder} is in the way and was not made by sparkdiag",
-                remedy=f"move it away: mv {folder} {folder}.old",
-            )
-        return
-    (folder / cache.STAMP).unlink(missing_ok=True)
-    for attempt in folder.glob("venv-*"):
-        shutil.rmtree(attempt, ignore_errors=True)
 
 
 def _build(lock: Lock, facts: HostFacts, *, folder: Path, progress: ProgressSink) -> Built:

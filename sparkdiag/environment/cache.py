@@ -12,8 +12,9 @@
 import errno
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import platformdirs
@@ -50,6 +51,28 @@ class Stamp(Value):
     build_s: float
 
 
+class OverlayStamp(Value):
+    """Written when everything else of an overlay is done."""
+
+    schema_version: int = SCHEMA
+    key: str
+    attempt: str
+    """Name of the folder beside the stamp."""
+    sha: str
+    """The commit of its Python tree."""
+    base: str
+    """The base as a spec: ``release:0.32.0``."""
+    base_key: str
+    python: str
+    """The base's interpreter."""
+    base_package: str
+    """The base's vllm package, into which the overlay's links lead."""
+    vllm_version: str
+    installed_bytes: int
+    made_at: str
+    made_s: float
+
+
 class CachedEnvironment(Value):
     """One folder of the cache."""
 
@@ -57,6 +80,8 @@ class CachedEnvironment(Value):
     path: str
     complete: bool
     vllm_version: str | None
+    overlay_of: str | None = None
+    """An overlay's commit and base: ``f6c6e54f4b over release:0.32.0``."""
     bytes: int
     last_used_s: float
     """Seconds since the epoch."""
@@ -111,7 +136,18 @@ def read_stamp(folder: Path) -> Stamp | None:
     return stamp if usable and inside and all((folder / path).exists() for path in paths) else None
 
 
-def write_stamp(folder: Path, stamp: Stamp) -> None:
+def read_overlay_stamp(folder: Path) -> OverlayStamp | None:
+    """The stamp of a whole overlay; None where it is missing, unreadable, of another key, or its base is gone."""
+    try:
+        stamp = OverlayStamp.model_validate_json((folder / STAMP).read_bytes())
+    except (OSError, ValidationError, ValueError):
+        return None
+    usable = stamp.key == folder.name and stamp.schema_version == SCHEMA
+    inside = Path(stamp.attempt).name == stamp.attempt and (folder / stamp.attempt).is_dir()
+    return stamp if usable and inside and Path(stamp.python).exists() and Path(stamp.base_package).is_dir() else None
+
+
+def write_stamp(folder: Path, stamp: Stamp | OverlayStamp) -> None:
     """Complete an environment, atomically."""
     partial = folder / f"{STAMP}.partial"
     with partial.open("w", encoding="utf-8") as file:
@@ -149,13 +185,16 @@ def list_environments(root: Path) -> tuple[CachedEnvironment, ...]:
     found: list[CachedEnvironment] = []
     for folder in folders:
         stamp = read_stamp(folder)
+        overlay = read_overlay_stamp(folder)
+        whole = stamp or overlay
         found.append(
             CachedEnvironment(
                 key=folder.name,
                 path=str(folder),
-                complete=stamp is not None,
-                vllm_version=stamp.vllm_version if stamp else None,
-                bytes=stamp.installed_bytes if stamp else folder_bytes(folder),
+                complete=whole is not None,
+                vllm_version=whole.vllm_version if whole else None,
+                overlay_of=f"{overlay.sha[:10]} over {overlay.base}" if overlay else None,
+                bytes=whole.installed_bytes if whole else folder_bytes(folder),
                 last_used_s=(folder / MARKER).stat().st_mtime,
             )
         )
@@ -172,19 +211,35 @@ def build_lock_path(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.build")
 
 
+def discard_attempts(folder: Path, pattern: str) -> None:
+    """Throw away what an interrupted build left. Each attempt has a folder of its own name, so that a child that
+    outlived its killed parent writes into the discarded one. Raises ``EnvironmentFault`` for a folder not ours."""
+    if folder.exists() and not is_ours(folder):
+        if any(folder.iterdir()):
+            raise EnvironmentFault(
+                f"{folder} is in the way and was not made by sparkdiag",
+                remedy=f"move it away: mv {folder} {folder}.old",
+            )
+        return
+    (folder / STAMP).unlink(missing_ok=True)
+    for attempt in folder.glob(pattern):
+        shutil.rmtree(attempt, ignore_errors=True)
+
+
 @contextmanager
 def hold(environment: Environment) -> Iterator[None]:
-    """Keep a built environment from being pruned while it is used; nothing to do for ``existing``.
+    """Keep a cached environment, and those it stands on, from being pruned while it is used.
 
     Shared, so that runs do not wait for each other, and ended by the kernel when the holder dies. Raises
     ``EnvironmentFault`` when the environment was pruned before it could be held.
     """
-    folder = environments_dir(cache_root()) / environment.key
-    if environment.kind == "existing" or not folder.is_dir():
-        yield
-        return
-    with use_lock_path(folder).open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_SH)
-        if not Path(environment.python).exists():
+    folders = [environments_dir(cache_root()) / key for key in (environment.key, *environment.also_held)]
+    cached = [folder for folder in folders if folder.is_dir()]
+    with ExitStack() as held:
+        for folder in cached:
+            file = held.enter_context(use_lock_path(folder).open("ab"))
+            fcntl.flock(file, fcntl.LOCK_SH)
+        needed = (environment.python, *environment.pythonpath)
+        if cached and not all(Path(path).exists() for path in needed):
             raise EnvironmentFault(f"environment {environment.key} was pruned meanwhile", remedy="sparkdiag env build")
         yield

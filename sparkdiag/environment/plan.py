@@ -1,8 +1,7 @@
 """From a lock and the machine's facts to the steps that build an environment. Pure: nothing is run or looked up.
 
-``release_of`` chooses what a spec is built from; ``compile_step`` and ``build_plan`` say how. Plans for a git revision
-(an overlay of its Python tree, precompiled binaries, a source build) come in as further members of ``EnvironmentSpec``
-with their own steps.
+``release_of`` chooses what a spec is built from; ``compile_step`` and ``build_plan`` say how. What a git revision needs
+is decided in ``revision_plan``.
 """
 
 from typing import Literal
@@ -11,7 +10,16 @@ from sparkdiag.environment.facts import HostFacts
 from sparkdiag.environment.interrogate import API_SERVER
 from sparkdiag.environment.lock import DISTRIBUTION, Lock, torch_pin
 from sparkdiag.environment.sources import FindLinks, matching_torch_wheel
-from sparkdiag.environment.spec import LAB_RELEASE, EnvironmentSpec, ExistingSpec, LabSpec, ReleaseSpec
+from sparkdiag.environment.spec import (
+    LAB_RELEASE,
+    EnvironmentSpec,
+    ExistingSpec,
+    LabSpec,
+    OverlaySpec,
+    PrecompiledSpec,
+    ReleaseSpec,
+    SourceSpec,
+)
 from sparkdiag.evidence.base import Value
 
 ASSUMED_DOWNLOAD_BYTES_S = 12.5e6
@@ -88,7 +96,9 @@ def release_of(spec: EnvironmentSpec) -> str | None:
             return LAB_RELEASE
         case ReleaseSpec(version=version):
             return version
-        case ExistingSpec():
+        case OverlaySpec(base=base) if base is not None:
+            return release_of(base)
+        case ExistingSpec() | OverlaySpec() | PrecompiledSpec() | SourceSpec():
             return None
 
 

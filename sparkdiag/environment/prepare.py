@@ -7,9 +7,17 @@ from sparkdiag.environment.expected import watched_modules
 from sparkdiag.environment.given import given
 from sparkdiag.environment.labtree import LabHistory, lab_tree
 from sparkdiag.environment.model import Environment
+from sparkdiag.environment.overlaid import not_run, overlaid
 from sparkdiag.environment.progress import ProgressSink
 from sparkdiag.environment.published import published
-from sparkdiag.environment.spec import LAB_RELEASE, EnvironmentSpec, ExistingSpec
+from sparkdiag.environment.spec import (
+    LAB_RELEASE,
+    EnvironmentSpec,
+    ExistingSpec,
+    OverlaySpec,
+    PrecompiledSpec,
+    SourceSpec,
+)
 from sparkdiag.needed import need_git
 from sparkdiag.scenario.model import Scenario
 
@@ -35,6 +43,10 @@ def prepare(
     asked = None if scenario.lab else revision
     if isinstance(spec, ExistingSpec):
         environment = given(spec, modules=modules, revision=asked, repo=repo)
+    elif isinstance(spec, OverlaySpec):
+        environment = overlaid(spec, modules=modules, revision=asked, repo=repo, progress=progress)
+    elif isinstance(spec, PrecompiledSpec | SourceSpec):
+        raise not_run(spec, repo=repo)
     else:
         environment = published(spec, modules=modules, revision=asked, repo=repo, progress=progress)
     if not scenario.lab:
@@ -63,7 +75,7 @@ def _with_lab(
     return environment.model_copy(
         update={
             "kind": "lab",
-            "pythonpath": (tree.path,),
+            "pythonpath": (tree.path, *environment.pythonpath),
             "model_path": tree.model_path,
             "asked_revision": revision,
             "revision_sha": tree.sha,

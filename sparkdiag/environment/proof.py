@@ -30,7 +30,7 @@ def prove_revision(
     """
     places = [environment.repo] if environment.kind == "lab" else [str(repo) if repo else None, environment.repo]
     clone = next((Clone(Path(place)) for place in places if place is not None), None)
-    sha = environment.revision_sha or _sha_by_version(environment.vllm_version, clone)
+    sha = environment.revision_sha or sha_by_version(environment.vllm_version, clone)
     contains, why = _containment(clone, sha, suspect=suspect)
     proved, because = compare(environment, identity)
     first = next((process for process in identity.processes if process.vllm_path), None)
@@ -47,7 +47,7 @@ def prove_revision(
     )
 
 
-def _sha_by_version(version: str | None, clone: Clone | None) -> str | None:
+def sha_by_version(version: str | None, clone: Clone | None) -> str | None:
     """A release is its tag's commit, a development build names its own; both only where the clone knows them."""
     if version is None or clone is None:
         return None

@@ -16,9 +16,14 @@ def package_folder() -> Path:
     return Path(__file__).parent / "site"
 
 
-def probe_environment(scenario: Scenario, *, folder: Path, ptracer_pid: int | None = None) -> dict[str, str]:
-    """Variables for the server. ``ptracer_pid``: the process that may sample, with its descendants (Yama)."""
-    modules = dict.fromkeys(module for watched in scenario.watch for module in watched.modules)
+def probe_environment(
+    scenario: Scenario, *, folder: Path, ptracer_pid: int | None = None, also: tuple[str, ...] = ()
+) -> dict[str, str]:
+    """Variables for the server. ``ptracer_pid``: the process that may sample, with its descendants (Yama).
+
+    ``also``: modules to tell of beside the scenario's, because they prove which revision runs.
+    """
+    modules = dict.fromkeys((*(module for watched in scenario.watch for module in watched.modules), *also))
     functions = {signature.function for signature in scenario.signatures}
     functions |= {watched.function for watched in scenario.watch}
     if scenario.layer_clock:

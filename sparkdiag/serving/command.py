@@ -10,6 +10,7 @@ from typing import Protocol
 
 from sparkdiag.errors import EnvironmentFault, UsageError
 from sparkdiag.evidence.base import Value
+from sparkdiag.evidence.run import FileProof
 from sparkdiag.probe.locate import PLUGIN, package_folder, probe_environment
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.scenario.vllm_flags import first_owned, flag_name
@@ -34,6 +35,8 @@ class ServingEnvironment(Protocol):
     def drop_env(self) -> tuple[str, ...]: ...
     @property
     def model_path(self) -> str | None: ...
+    @property
+    def expected_files(self) -> tuple[FileProof, ...]: ...
 
 
 class ServerCommand(Value):
@@ -178,7 +181,8 @@ def _environment(
     if path:
         env["PYTHONPATH"] = ":".join(path)
     if probe_dir is not None:
-        env |= probe_environment(scenario, folder=probe_dir, ptracer_pid=ptracer_pid)
+        also = tuple(file.module for file in environment.expected_files)
+        env |= probe_environment(scenario, folder=probe_dir, ptracer_pid=ptracer_pid, also=also)
         allowed = env.get("VLLM_PLUGINS", inherited.get("VLLM_PLUGINS"))
         if allowed is not None and PLUGIN not in allowed.split(","):
             env["VLLM_PLUGINS"] = ",".join(filter(None, (allowed, PLUGIN)))

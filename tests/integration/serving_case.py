@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
+from sparkdiag.evidence.run import FileProof
 from sparkdiag.scenario.model import PromptSettings, Scenario, ServerSettings, Signature, WatchedFunction
 from sparkdiag.serving.command import ServerCommand, server_command
 from sparkdiag.serving.launch import LaunchedServer, launch
@@ -26,6 +27,7 @@ class FakeEnvironment(NamedTuple):
     pythonpath: tuple[str, ...] = (str(FAKES / "site"),)
     drop_env: tuple[str, ...] = ()
     model_path: str | None = "fake"
+    expected_files: tuple[FileProof, ...] = ()
 
 
 class Case:

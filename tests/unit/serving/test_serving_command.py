@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkdiag.errors import EnvironmentFault, UsageError
+from sparkdiag.evidence.run import FileProof
 from sparkdiag.probe.locate import package_folder
 from sparkdiag.scenario.model import PromptSettings, Scenario, ServerSettings, Signature, WatchedFunction
 from sparkdiag.serving.command import SPREAD_CORES, ServerCommand, cores_per_rank, server_command
@@ -31,6 +33,7 @@ def environment(**fields: Any) -> Any:
         "env": {},
         "drop_env": (),
         "model_path": None,
+        "expected_files": (),
     }
     return SimpleNamespace(**{**whole, **fields})
 
@@ -144,3 +147,9 @@ def test_a_scenario_cannot_switch_usage_statistics_on() -> None:
     case = scenario(env={"VLLM_NO_USAGE_STATS": "0", "DO_NOT_TRACK": "0"})
     env = build(case, environment=environment(env={"DO_NOT_TRACK": "0"}), inherited={"DO_NOT_TRACK": "0"}).env
     assert (env["VLLM_NO_USAGE_STATS"], env["DO_NOT_TRACK"]) == ("1", "1")
+
+
+def test_the_probe_is_told_of_the_modules_that_prove_the_revision_too() -> None:
+    files = (FileProof(module="vllm", path="/o/vllm/__init__.py", sha256="0"),)
+    env = build(environment=environment(expected_files=files)).env
+    assert json.loads(env["SPARKDIAG_PROBE_WATCH"]) == ["new.module", "old.module", "vllm"]
