@@ -17,7 +17,7 @@ def forecast_line(expected: Forecast) -> str:
     parts = [_count(expected.ends, "end"), _count(expected.controls, "control")]
     least, most = expected.search_least, expected.search_most
     between = f"{most}" if least == most else f"{least} to {most}"
-    parts.append(f"about {between} {'trial' if between == '1' else 'trials'} between")
+    parts.append(f"about {between} {'trial' if between == '1' else 'trials'} between" if most else "")
     parts += [_count(expected.confirm, "confirmation")]
     return ", ".join([*filter(None, parts), _minutes(expected)])
 
@@ -27,7 +27,7 @@ def plan_lines(question: Question, expected: Forecast) -> list[str]:
     request = question.request
     scenario = request.repro.scenario
     lines = [
-        f"would search: {len(request.axis.history.commits) - 1} {_points(request)} after the older end",
+        f"would search: {_count(len(request.axis.history.commits) - 1, _point_name(request))} after the older end",
         f"older end:    {_named(request, request.axis.old)}",
         f"newer end:    {_named(request, request.axis.new)}",
         f"looking for:  {request.target}, scenario {scenario.name} at {_size(request)}",
@@ -81,8 +81,8 @@ def _size(request: BisectRequest) -> str:
     return "each DCP size" if request.axis.kind == "dcp" else f"DCP {request.repro.scenario.server.dcp}"
 
 
-def _points(request: BisectRequest) -> str:
-    return {"commits": "commits", "releases": "releases"}.get(request.axis.kind, "values")
+def _point_name(request: BisectRequest) -> str:
+    return {"commits": "commit", "releases": "release"}.get(request.axis.kind, "value")
 
 
 def _named(request: BisectRequest, sha: str) -> str:

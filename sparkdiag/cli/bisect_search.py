@@ -41,19 +41,35 @@ def begin(asked: "Asked", *, as_json: bool) -> ExitCode:
 
 
 def resume(asked: "Asked", *, as_json: bool) -> ExitCode:
-    """Go on with a search that is there: as its journal says, or, where it had secrets, as typed once more."""
-    from sparkdiag.bisecting.asked import KEPT_ON_RESUME, typed
-    from sparkdiag.bisecting.asking import question
-    from sparkdiag.bisecting.question import begun_line, resume_request
-
+    """Go on with a search that is there."""
     folder = folder_of(asked)
-    if all(name in KEPT_ON_RESUME for name in typed(asked)):
-        request = resume_request(folder)
-    else:
-        request = question(asked, command=begun_line(folder).command).request
+    request = _asked_before(asked, folder)
     repro = request.repro.model_copy(update={"wait_for_machine": asked.wait})
     say(f"going on with {shown_path(folder.path)}")
     return _search(request.model_copy(update={"repro": repro}), folder=folder, asked=asked, as_json=as_json)
+
+
+def _asked_before(asked: "Asked", folder: "BisectionFolder") -> "BisectRequest":
+    """As its journal says, or, where that leaves out secrets or options are typed once more, as typed.
+
+    Raises ``UsageError`` where what was typed is not what was asked before (``session.bisect`` looks at the rest).
+    """
+    from sparkdiag.bisecting.asked import KEPT_ON_RESUME, typed
+    from sparkdiag.bisecting.asking import question
+    from sparkdiag.bisecting.question import begun_line, check_same, resume_request
+
+    line = begun_line(folder)
+    typed_again = any(name not in KEPT_ON_RESUME for name in typed(asked))
+    if not typed_again and not line.redacted:
+        return resume_request(folder)
+    request = question(asked, command=line.command).request
+    try:
+        check_same(request, line)
+    except UsageError:
+        if typed_again:
+            raise
+        return resume_request(folder)  # says that the options are to be typed again, and which
+    return request
 
 
 def folder_of(asked: "Asked") -> "BisectionFolder":

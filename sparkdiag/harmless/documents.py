@@ -32,6 +32,10 @@ _ENV_NAMES = frozenset(
         "TOKENIZERS_PARALLELISM",
         "HF_HUB_OFFLINE",
         "TRANSFORMERS_OFFLINE",
+        # What the lab's scenario sets; without them a search of the lab could not be resumed from its journal alone.
+        "DO_NOT_TRACK",
+        "GLOO_SOCKET_IFNAME",
+        "TORCH_COMPILE_DISABLE",
     }
 )
 _ENV_SECRET = re.compile(r"KEY|TOKEN(?!IZERS)|SECRET|PASS|CREDENTIAL|AUTH|COOKIE|HEADER", re.IGNORECASE)
