@@ -9,16 +9,15 @@ from sparkdiag.bisecting.request import BisectRequest
 from sparkdiag.bisecting.search import MOST_EXTRA_TRIALS, Contradiction, halving_bound, standing
 from sparkdiag.bisecting.state import Conclusion, ReuseStep, State, TrialStep, commit_of, fold, has_blobs
 from sparkdiag.bisecting.step import Minutes, next_step, wants_controls
-from sparkdiag.bisecting.supposed import supposed_result
+from sparkdiag.bisecting.supposed import SUPPOSED, supposed_result
 from sparkdiag.evidence.base import Value
-from sparkdiag.evidence.bisection import Has, Mark, Purpose, Signature, TrialResult
+from sparkdiag.evidence.bisection import Has, Mark, Purpose, TrialResult
 
 MOST_SIMULATED = 64
 """Culprits that are played through; of more candidates as many, evenly spread."""
 MOST_POINTS_SIMULATED = 1024
 """In a longer history a played-through search takes too long; then the bounds of halving are told."""
 FIRST_POINTS = 4
-SUPPOSED = Signature(kind=None, function=None, role=None)
 
 
 class Forecast(Value):
