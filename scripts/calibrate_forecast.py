@@ -27,6 +27,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from sparkdiag.evidence.stacks import SamplingStats
 from sparkdiag.evidence.verdict import Baseline, Verdict
 from sparkdiag.judging.judge import judge
 from sparkdiag.judging.seen import seen_after
@@ -236,12 +237,64 @@ def long_passes(runs: int, period_s: float | None) -> None:
     print(f"single passes of 60 to 170 s: first called {dict(ends)}")
 
 
+def unwatched_run(run: SimulatedRun, *, unit: float = 1.0) -> SimulatedRun:
+    """The same run without a single sample, by request; the KV cache's size told ``unit`` times what it is."""
+    whole = run.whole
+    capacity = whole.kv_capacity
+    if capacity is not None:
+        capacity = capacity.model_copy(update={"block_size_tokens": max(1, int(capacity.block_size_tokens * unit))})
+    bare = {"samples": (), "sampling": SamplingStats(mode="none", wanted=False), "kv_capacity": capacity}
+    return replace(run, whole=whole.model_copy(update=bare))
+
+
+def unwatched(runs: int, period_s: float | None) -> None:
+    """Runs that nobody samples: judged by KV use and the client alone."""
+    for unit in (1.0, 0.5, 0.25):
+        for times in ((1.5, 3.0), (3.0, 8.0), (8.0, 9.5)):
+            models = (random_model(10_000 + seed, times=times, period_s=period_s) for seed in range(runs))
+            count_unwatched(f"{times[0]:g} to {times[1]:g} times healthy", models, unit=unit)
+        for first_s in ((8.0, 20.0), (20.0, 30.0)):
+            models = (recovering_model(40_000 + seed, first_s=first_s, period_s=period_s) for seed in range(runs))
+            count_unwatched(f"12 to 25 times for the first {first_s[0]:g} to {first_s[1]:g} s", models, unit=unit)
+    for times in ((11.0, 15.0), (15.0, 30.0), (30.0, 100.0)):
+        when = []
+        for seed in range(runs):
+            run = unwatched_run(simulate(random_model(20_000 + seed, times=times, period_s=period_s)))
+            when.append((first_stall(run, range(5, int(min(run.truth_s, 400)))) or (math.inf,))[0])
+        found = [at for at in when if at < math.inf]
+        early = sum(at <= 10 * HEALTHY_S for at in found)
+        print(
+            f"unwatched, {times[0]:g} to {times[1]:g} times healthy: called after {statistics.median(found):.0f} s "
+            f"(median), {max(found):.0f} s (longest); before 10 times the healthy time {rate(early, runs)}; "
+            f"{runs - len(found)} missed"
+        )
+    ends: Counter[str] = Counter()
+    for seed in range(runs):
+        run = unwatched_run(simulate(stopping_model(30_000 + seed, period_s=period_s), after_freeze_s=600.0))
+        stall = first_stall(run, range(5, int(run.whole.now_s - run.model.sent_s), 5))
+        ends[str(stall[1].mode if stall else "missed")] += 1
+    print(f"unwatched, slow, then stopped for good: first called {dict(ends)}")
+
+
+def count_unwatched(what: str, models: Iterable[PrefillModel], *, unit: float) -> None:
+    """How often a run below the factor is called, looked at every second of its life."""
+    called = judged = 0
+    for model in models:
+        run = unwatched_run(simulate(model), unit=unit)
+        if run.truth_s < 10 * HEALTHY_S:
+            judged += 1
+            called += first_stall(run, range(5, int(run.truth_s))) is not None
+    size = f", cache said to be {unit:g} times its size" if unit != 1 else ""
+    print(f"unwatched, {what}{size}: {rate(called, judged)} called stalled at some moment")
+
+
 PARTS = {
     "intervals": calibrate,
     "false-stalls": false_stalls,
     "true-stalls": true_stalls,
     "standstills": standstills,
     "long-passes": long_passes,
+    "unwatched": unwatched,
 }
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ class RankFinding(Value):
 
 
 class Verdict(Value):
-    """The outcome. ``kind`` and ``function`` are set when ``outcome`` is ``stalled``."""
+    """The outcome. A stall has ``kind`` and ``function``, unless the run was not to be sampled."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     outcome: Outcome

@@ -125,15 +125,15 @@ def _contradicted(pace: Pace, limit: Limit) -> bool:
     return any(forecast.best_s <= limit.seconds for forecast in pace.forecasts)
 
 
-def _look_after_s(sure_low_s: float, limit: Limit) -> float:
-    """When a forecast that promises at least ``sure_low_s`` counts."""
+def look_after_s(low_s: float, limit: Limit) -> float:
+    """When a forecast that promises at least ``low_s`` counts, after sending."""
     soon_s = LOOK_TIMES_HEALTHY * limit.healthy_s
-    if sure_low_s < FAR_BEYOND * limit.seconds:
+    if low_s < FAR_BEYOND * limit.seconds:
         soon_s = max(soon_s, min(SLOW_START_S, SLOW_START_TIMES_HEALTHY * limit.healthy_s))
     return min(soon_s, LOOK_AT_MOST_S)
 
 
-def _sure_low_s(forecast: Forecast) -> float:
+def sure_low_s(forecast: Forecast) -> float:
     """The interval holds 90 % of the truths at one moment, but a run is judged at every moment of its life, and one
     early lower bound too high is a wrong verdict: half the interval's lower part is added as a margin."""
     return forecast.low_s - 0.5 * (forecast.best_s - forecast.low_s)
@@ -142,9 +142,9 @@ def _sure_low_s(forecast: Forecast) -> float:
 def _forecast_proof(pace: Pace, limit: Limit) -> tuple[Proof, float] | None:
     """The clock that foresees a stall, and what it promises at least."""
     forecast = pace.loop if pace.loop is not None else pace.kv
-    if forecast is None or _sure_low_s(forecast) <= limit.seconds:
+    if forecast is None or sure_low_s(forecast) <= limit.seconds:
         return None
-    return forecast.source, _sure_low_s(forecast)
+    return forecast.source, sure_low_s(forecast)
 
 
 def find_crawl(scene: Scene, scenario: Scenario, pace: Pace, limit: Limit) -> Crawl | NotCrawling:
@@ -154,7 +154,7 @@ def find_crawl(scene: Scene, scenario: Scenario, pace: Pace, limit: Limit) -> Cr
     in_suspect = suspicion is not None and suspicion.share >= SUSPECT_SHARE
     standing = _main_standing(scene, min_samples=patience.min_samples)
     if scene.moment.now_s - scene.counts_from_s > limit.seconds:
-        return _past_the_limit(scene, limit, suspicion=suspicion if in_suspect else None, standing=standing)
+        return past_the_limit(scene, limit, suspicion=suspicion if in_suspect else None, standing=standing)
     if not in_suspect:
         return NotCrawling(_why_no_suspect(scene, patience.min_samples))
     if scene.crowd.starved_until_s is not None:
@@ -162,11 +162,11 @@ def find_crawl(scene: Scene, scenario: Scenario, pace: Pace, limit: Limit) -> Cr
         return NotCrawling(f"{scene.crowd.words}: only {limit.seconds:.0f} s without a first token from then on count")
     found = _forecast_proof(pace, limit)
     if found is None:
-        return NotCrawling(_why_no_proof(pace, limit))
-    proof, sure_low_s = found
-    if scene.moment.elapsed_s < _look_after_s(sure_low_s, limit):
+        return NotCrawling(why_no_proof(pace, limit))
+    proof, low_s = found
+    if scene.moment.elapsed_s < look_after_s(low_s, limit):
         return NotCrawling("looks like a stall, but a slow start could look the same this early")
-    still = _why_still(scene)
+    still = why_still(scene)
     if still is not None:
         return NotCrawling(still)
     if proof == "loop-variables" and pace.loop_lately is not None and pace.loop_lately.best_s <= limit.seconds:
@@ -186,7 +186,8 @@ def _why_no_suspect(scene: Scene, min_samples: int) -> str:
     return "no worker spends most of its time in a suspect function"
 
 
-def _why_no_proof(pace: Pace, limit: Limit) -> str:
+def why_no_proof(pace: Pace, limit: Limit) -> str:
+    """What the pace looks like, where no forecast lies safely beyond the limit."""
     if not pace.forecasts:
         return "too few points for a forecast"
     first = pace.forecasts[0]
@@ -200,7 +201,7 @@ def _why_no_proof(pace: Pace, limit: Limit) -> str:
     return f"slow: {text}"
 
 
-def _why_still(scene: Scene) -> str | None:
+def why_still(scene: Scene) -> str | None:
     """None while it is known to get on: what has stopped for good is stuck, however slow it was before."""
     if scene.moved_s is None:
         return "the suspect function was not seen to advance yet"
@@ -213,7 +214,7 @@ def _why_still(scene: Scene) -> str | None:
     return None
 
 
-def _past_the_limit(
+def past_the_limit(
     scene: Scene, limit: Limit, *, suspicion: Suspicion | None, standing: Standing | None
 ) -> Crawl | NotCrawling:
     """No first token after the factor times the healthy time is a proof by itself, if the prefill is seen to move

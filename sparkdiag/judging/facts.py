@@ -128,7 +128,7 @@ def doubts(scene: Scene, baseline: Baseline | None) -> list[EvidenceItem]:
     if scene.meters.health == 200:
         facts.append(EvidenceItem(source="metrics", text="/health answers 200 (it does through real wedges too)"))
     pairs = zip(scene.workers, scene.seen, strict=True)
-    unseen = [worker.name for worker, seen in pairs if not seen.tally.total]
+    unseen = [worker.name for worker, seen in pairs if not seen.tally.total and not scene.unwatched]
     if unseen:
         facts.append(EvidenceItem(source="sampling", text=f"no usable sample of {', '.join(unseen)}"))
     if scene.unusable:

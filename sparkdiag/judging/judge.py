@@ -22,9 +22,11 @@ from sparkdiag.judging.pace import Limit, Pace, limit_of, pace_of
 from sparkdiag.judging.scene import Scene, scene_of
 from sparkdiag.judging.seen import Seen, seen_after
 from sparkdiag.judging.stuck import Standstill, find_standstill
+from sparkdiag.judging.unwatched import Flat, find_flat, find_unwatched_crawl
 from sparkdiag.scenario.model import Scenario
 
 NO_BASELINE = "no healthy time to compare with: pass --baseline-s SECONDS, or --control for a control run"
+NOT_KNOWN_WHERE = "no stack was taken, by request: in which function the time goes is not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +113,21 @@ def _in_flight(case: _Case) -> Verdict:
         return _open(case, f"the prefill ended after {took:.1f} s and the answer is being decoded")
     if case.limit is None:
         return _open(case, f"crawling cannot be told from slow: {NO_BASELINE}")
+    if scene.unwatched:
+        return _unwatched(case, case.limit)
     if not scene.looked_at and scene.moment.elapsed_s <= case.limit.seconds:
         return _open(case, _unseen_reason(case.observation))
     found = find_crawl(scene, case.scenario, case.pace, case.limit)
     return _crawling(case, found, case.limit) if isinstance(found, Crawl) else _open(case, _not_crawling(case, found))
+
+
+def _unwatched(case: _Case, limit: Limit) -> Verdict:
+    """Beyond the limit with nothing that moves, or a pace that KV use shows."""
+    flat = find_flat(case.scene, case.scenario, limit)
+    if flat is not None:
+        return _flat(case, flat, limit)
+    found = find_unwatched_crawl(case.scene, case.scenario, case.pace, limit)
+    return _crawling(case, found, limit) if isinstance(found, Crawl) else _open(case, _not_crawling(case, found))
 
 
 def _unseen_reason(observation: Observation) -> str:
@@ -162,19 +175,41 @@ def _crawling(case: _Case, crawl: Crawl, limit: Limit) -> Verdict:
     against += [forecast_fact(forecast, limit) for forecast in pace.forecasts if forecast.low_s <= limit.seconds]
     if crawl.proof != "elapsed":
         against += foresight_facts(pace, limit, elapsed_s=scene.moment.elapsed_s)
-    if crawl.suspicion is None:
+    if scene.unwatched:
+        against.append(EvidenceItem(source="sampling", text=NOT_KNOWN_WHERE))
+    elif crawl.suspicion is None:
         names = ", ".join(signature.function for signature in case.scenario.signatures)
         text = f"the time does not show in {names}: {crawl.function or 'nothing'} is where the host waits"
         against.append(EvidenceItem(source="stacks", text=f"{text}, not what the GPU runs"))
     return Verdict(
         outcome="stalled",
         mode="crawling",
-        kind=crawl.kind,
+        kind=None if scene.unwatched else crawl.kind,
         function=crawl.function,
         role=crawl.suspicion.role if crawl.suspicion else (crawl.standing.worker.role if crawl.standing else None),
         baseline=case.baseline,
         forecasts=pace.forecasts,
         ranks=scene.findings(),
+        evidence_for=tuple(evidence),
+        evidence_against=tuple(against),
+        decided_at_s=scene.moment.now_s,
+    )
+
+
+def _flat(case: _Case, flat: Flat, limit: Limit) -> Verdict:
+    scene = case.scene
+    text = f"KV cache use and the token counters have stood still for {flat.seconds:.1f} s"
+    evidence = [EvidenceItem(source="kv-cache-usage", text=text), client_fact(scene)]
+    if case.baseline is not None:
+        evidence.append(baseline_fact(case.baseline, limit))
+    against = [*doubts(scene, case.baseline), EvidenceItem(source="sampling", text=NOT_KNOWN_WHERE)]
+    if not flat.ever_moved:
+        text = "nothing was ever seen to advance: a chunk that takes so long looks the same, and would be crawling"
+        against.append(EvidenceItem(source="kv-cache-usage", text=text))
+    return Verdict(
+        outcome="stalled",
+        mode="stuck",
+        baseline=case.baseline,
         evidence_for=tuple(evidence),
         evidence_against=tuple(against),
         decided_at_s=scene.moment.now_s,

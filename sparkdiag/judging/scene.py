@@ -35,6 +35,8 @@ class Scene:
     gpus: Gpus
     dcp: int
     crowd: Crowd
+    unwatched: bool
+    """By request: that no worker was sampled tells nothing."""
 
     @property
     def counts_from_s(self) -> float:
@@ -78,7 +80,9 @@ class Scene:
         return self.meters.arrived or any(worker.tally.busy for worker in self.seen)
 
     def findings(self) -> tuple[RankFinding, ...]:
-        """One a worker."""
+        """One a worker; none where nobody was to be looked at."""
+        if self.unwatched:
+            return ()
         return rank_findings(self.workers, [worker.tally for worker in self.seen], self.positions)
 
 
@@ -102,5 +106,6 @@ def scene_of(observation: Observation, scenario: Scenario, seen: Seen | None) ->
         meters=seen.meters,
         gpus=seen.gpus,
         dcp=dcp_size(workers) or scenario.server.dcp,
+        unwatched=not observation.sampling.wanted,
         crowd=crowd_of(observation.cpu, sent_s=moment.sent_s, until_s=moment.now_s),
     )
