@@ -4,8 +4,7 @@ The ends are taken for certain: the search would have nothing to stand on withou
 than once).
 """
 
-from sparkdiag.bisecting.bayes import Posterior, most_telling, uniform, updated
-from sparkdiag.bisecting.history import places
+from sparkdiag.bisecting.bayes import Posterior, credible, next_noisy_trial, settled, uniform, updated
 from sparkdiag.bisecting.request import BisectRequest
 from sparkdiag.bisecting.search import Standing, halving_bound, in_history_order, standing
 from sparkdiag.bisecting.state import Conclusion, State, TrialStep, commit_of, named
@@ -16,7 +15,6 @@ MOST_TRIALS_PER_HALVING = 3
 MOST_TRIALS_BESIDES = 20
 """A search ends after three trials for each that plain halving needs, and twenty: by then it goes in circles."""
 MOST_NAMED = 5
-SURE = 1e-9
 
 
 class Belief(Value):
@@ -32,10 +30,11 @@ def noisy_step(request: BisectRequest, state: State) -> TrialStep | Conclusion:
     history, confidence = request.axis.history, request.confidence or 1.0
     start = standing(history, {request.axis.old: "old", request.axis.new: "new"})
     now = belief(request, state, start)
-    place, probability = now.posterior.best()
-    if probability >= confidence:
-        return Conclusion(outcome="found", commits=(history.commits[place].sha,), confidence=probability)
-    sha = None if now.trials >= most_trials(len(start.candidates)) else _choose(request, state, start=start, now=now)
+    answer = settled(now.posterior, history, testable=_testable(start, now), confidence=confidence)
+    if answer is not None and len(answer) == 1:
+        return Conclusion(outcome="found", commits=answer, confidence=now.posterior.best()[1])
+    over = answer is not None or now.trials >= most_trials(len(start.candidates))
+    sha = None if over else _choose(request, state, start=start, now=now)
     return _candidates(request, now, confidence=confidence) if sha is None else TrialStep(sha=sha, purpose="search")
 
 
@@ -49,6 +48,7 @@ def belief(request: BisectRequest, state: State, start: Standing) -> Belief:
     history = request.axis.history
     direction = state.ends.direction if state.ends is not None else None
     seen = [(one.sha, one.mark) for one in request.imported if one.sha in history.index]
+    imported = len(seen)
     for step in state.finished:
         if step.purpose == "search" and step.result.sha in history.index and direction is not None:
             found = finding(step.result, target=request.target, reference=state.reference)
@@ -59,41 +59,37 @@ def belief(request: BisectRequest, state: State, start: Standing) -> Belief:
             posterior = updated(posterior, history, sha=sha, is_new=side == "new", noise=request.noise)
     return Belief(
         posterior=posterior,
-        trials=len(seen) - len(request.imported),
+        trials=len(seen) - imported,
         skipped=frozenset(sha for sha, side in seen if side == "skip"),
     )
 
 
+def _testable(start: Standing, now: Belief) -> list[str]:
+    return [sha for sha in start.testable if sha not in now.skipped]
+
+
 def _choose(request: BisectRequest, state: State, *, start: Standing, now: Belief) -> str | None:
     """A prediction and its parent, once each; then what tells most; None when nothing tells anything any more."""
-    history = request.axis.history
-    testable = [sha for sha in start.testable if sha not in now.skipped]
+    history, testable = request.axis.history, _testable(start, now)
     tried = {step.result.sha for step in state.finished if step.purpose == "search"}
     for predicted in request.predicted[:1]:
         for sha in (predicted, *commit_of(request, predicted).parents[:1]):
             if sha in testable and sha not in tried:
                 return sha
-    if not testable:
-        return None
-    sha = most_telling(now.posterior, history, testable=testable, noise=request.noise)
-    share = sum(now.posterior.weights[place] for place in places(history.ancestors_of(sha)))
-    return sha if SURE < share < 1 - SURE else None
+    return next_noisy_trial(
+        now.posterior, history, testable=testable, noise=request.noise, confidence=request.confidence or 1.0
+    )
 
 
 def _candidates(request: BisectRequest, now: Belief, *, confidence: float) -> Conclusion:
     """The fewest points that together have the stated confidence."""
-    commits, weights = request.axis.history.commits, now.posterior.weights
-    order = sorted(range(len(weights)), key=lambda place: (-weights[place], place))
-    chosen: list[int] = []
-    total = 0.0
-    while order and total < confidence and weights[order[0]] > 0:
-        chosen.append(order.pop(0))
-        total += weights[chosen[-1]]
-    shares = ", ".join(f"{named(request, commits[place].sha)} {weights[place]:.0%}" for place in chosen[:MOST_NAMED])
+    history, weights = request.axis.history, now.posterior.weights
+    chosen = credible(now.posterior, history, confidence=confidence)
+    shares = ", ".join(f"{named(request, sha)} {weights[history.index[sha]]:.0%}" for sha in chosen[:MOST_NAMED])
     more = f" and {len(chosen) - MOST_NAMED} more" if len(chosen) > MOST_NAMED else ""
     hidden = f"; {len(now.skipped)} could not be judged" if now.skipped else ""
     return Conclusion(
         outcome="candidates",
-        commits=in_history_order(request.axis.history, [commits[place].sha for place in chosen]),
+        commits=in_history_order(history, chosen),
         reason=f"after {now.trials} trials no point has {confidence:.0%}: {shares}{more}{hidden}",
     )

@@ -6,7 +6,7 @@ from typing import Literal
 from sparkdiag.bisecting.journal import Ended, Finished, Step
 from sparkdiag.bisecting.request import BisectRequest
 from sparkdiag.bisecting.search import Contradiction, standing
-from sparkdiag.bisecting.trial import Ends, Finding, compare_ends, finding, mark
+from sparkdiag.bisecting.trial import Ends, Finding, compare_ends, finding, mark, signature_for
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.bisection import Commit, Has, Mark, Purpose, Signature, Target, TrialResult
 
@@ -147,13 +147,11 @@ def _compared(
 
 
 def _reference(target: Target, old: Sequence[TrialResult], new: Sequence[TrialResult]) -> Signature | None:
-    """The stall of the one end that stalls. With ``frame`` and the like no stall is locked on."""
-    if target.what != "stall":
+    """The stall, or the crash, of the one end that has it. With ``frame`` and the like nothing is locked on."""
+    found = [[seen for run in runs if (seen := signature_for(run, target=target)) is not None] for runs in (old, new)]
+    if all(found) or not any(found):
         return None
-    stalls = [[run.signature for run in runs if run.outcome == "stalled"] for runs in (old, new)]
-    if all(stalls) or not any(stalls):
-        return None
-    return next(signature for found in stalls for signature in found)
+    return next(seen for side in found for seen in side)
 
 
 def _finding(point: Point) -> Finding:

@@ -123,9 +123,10 @@ def _search_step(request: BisectRequest, state: State, minutes: Minutes) -> Tria
     history = request.axis.history
     try:
         now = standing(history, state.marks)
-    except Contradiction:
+    except Contradiction as clash:
         return _inconclusive(
-            "the verdicts contradict each other: a point is like the newer end, and one that contains it is not",
+            f"the verdicts contradict each other: {named(request, clash.new)} is like the newer end, and "
+            f"{named(request, clash.old)}, which contains it, is not",
             lever="search a narrower range, --repeat 3, or leave imported marks out",
         )
     again = next((sha for sha, point in state.points.items() if not point.settled), None)
@@ -134,7 +135,8 @@ def _search_step(request: BisectRequest, state: State, minutes: Minutes) -> Tria
     reused = _reuse_step(request, state, now)
     if reused is not None:
         return reused
-    sha = next_trial(history, state.marks, predicted=request.predicted, minutes=minutes)
+    free = {one.sha for one in request.imported} | {sha for sha, point in state.points.items() if point.reused}
+    sha = next_trial(history, state.marks, predicted=request.predicted, minutes=minutes, free=free)
     if sha is not None:
         return TrialStep(sha=sha, purpose="search")
     if now.found is not None:
