@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 
 from sparkdiag.bisecting.noisy import most_trials
+from sparkdiag.bisecting.release_pair import next_command, pair_around
 from sparkdiag.bisecting.request import BisectRequest
-from sparkdiag.bisecting.state import Conclusion, State, named, runs_of, same_as_a_parent
+from sparkdiag.bisecting.state import Conclusion, State, commit_of, named, runs_of, same_as_a_parent
 from sparkdiag.bisecting.step import wants_controls
+from sparkdiag.harmless.documents import redact_argv
 
 
 def notes_of(request: BisectRequest, state: State, answer: Conclusion | None) -> tuple[str, ...]:
@@ -19,6 +21,7 @@ def notes_of(request: BisectRequest, state: State, answer: Conclusion | None) ->
         *_of_noise(request),
         *_of_predictions(request, state, answer),
         *_of_the_culprit(request, answer),
+        *_of_the_releases(request, state, answer),
         *_of_the_confirmation(state),
     )
 
@@ -91,6 +94,20 @@ def _of_the_culprit(request: BisectRequest, answer: Conclusion | None) -> Iterat
             f"{named(request, answer.commits[0])} leaves the watched files as they were:"
             " it changes what they do from elsewhere"
         )
+
+
+def _of_the_releases(request: BisectRequest, state: State, answer: Conclusion | None) -> Iterator[str]:
+    if answer is None or request.axis.kind != "releases" or state.ends is None:
+        return
+    commits = [commit_of(request, sha) for sha in answer.commits]
+    pair = pair_around(commits, direction=state.ends.direction)
+    if pair is None:
+        return
+    if pair.same_source:
+        yield f"{pair.older} and {pair.newer} are wheels of one source: they differ in how they were built"
+        return
+    told = next_command(pair, command=redact_argv(request.command), target=request.target, clone=request.repro.repo)
+    yield f"the commits between {pair.older_tag} and {pair.newer_tag} are searched by: {told}"
 
 
 def _of_the_confirmation(state: State) -> Iterator[str]:
