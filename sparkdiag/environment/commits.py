@@ -4,6 +4,7 @@ Git's plumbing commands only: unlike ``git log`` and ``git diff`` they obey no u
 (``log.showSignature``, ``diff.external``).
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -17,6 +18,7 @@ MAX_COMMITS = 20_000
 """Who contains whom is kept as one bit a pair: 50 MB."""
 MAX_SUBJECT = 300
 ABSENT = "-"
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}([+-][0-9:]{5}|Z)")
 _LINKS = (b"120000", b"160000")
 """Modes of a symbolic link and a submodule: what they hold is another file's to say."""
 _LITERAL = "--literal-pathspecs"
@@ -84,11 +86,12 @@ def parse_commits(said: bytes) -> Iterator[Commit]:
         if ids[0] != "commit" or not all(SHA.fullmatch(sha) for sha in ids[1:]) or b"\0" not in line:
             continue
         at, subject = line.split(b"\0", 1)
+        date = at.decode("ascii", errors="replace")
         yield Commit(
             sha=ids[1],
             parents=tuple(dict.fromkeys(ids[2:])),
             subject=harmless_line(subject),
-            committed_at=harmless_line(at),
+            committed_at=date if _DATE.fullmatch(date) else "",
         )
 
 
