@@ -58,7 +58,10 @@ _USERINFO_ODD = re.compile(
 )
 """A password with ``/`` or ``#`` in it, which is no valid URL and is written all the same; a port is none."""
 _USERINFO_ENCODED = re.compile(r"(?P<scheme>%3A%2F%2F)(?:[^%\s&\"'<>]|%(?!40|2F))+%40", re.IGNORECASE)
-_USERINFO_BARE = re.compile(r"(?<![\w.+/:@-])(?://)?[\w.+-]{1,64}:[^\s:@/\"'<>\[\](){},;=]{3,256}@(?=[\w-]+[.:])")
+_USERINFO_BARE = re.compile(
+    r"(?<![\w.+/:@-])(?!overlay:[\w.~^-]+@(?:existing|release):)"  # an environment as sparkdiag names it
+    r"(?://)?[\w.+-]{1,64}:[^\s:@/\"'<>\[\](){},;=]{3,256}@(?=[\w-]+[.:])"
+)
 _QUERY = re.compile(
     r"(?P<name>(?:[?&;#]|%26|%3F)(?:amp;)?(?:x-(?:amz|goog|ms|oss)-[a-z0-9-]+|awsaccesskeyid|googleaccessid"
     r"|ossaccesskeyid|signature|sig|policy|key-pair-id|(?:[a-z]+[_-])?token|(?:api[_-]?)?key|secret|password|credential"

@@ -83,7 +83,9 @@ def _scenario(found: Bisection) -> str:
 def _trials(found: Bisection) -> str:
     more = len(found.trials) - _TRIALS_AT_ONCE
     left = f"\n\n… and {more} more below" if more > 0 else ""
-    total = f"{len(found.trials)} in {phrases.minutes(found.trials):.1f} minutes"
+    reused = sum(trial.result.reused_from is not None for trial in found.trials)
+    ran = f"{len(found.trials) - reused} run in {phrases.minutes(found.trials):.1f} minutes"
+    total = f"{ran}, {reused} reused" if reused else ran
     return f"**Trials** ({total})\n\n{_rows(found, found.trials[:_TRIALS_AT_ONCE])}{left}"
 
 
@@ -108,7 +110,7 @@ def _trial(found: Bisection, trial: Trial) -> tuple[str, ...]:
         phrases.purpose(trial),
         prose(phrases.verdict(trial)),
         phrases.side(trial),
-        prose(phrases.evidence(trial), at_most=160) or "–",
+        prose(phrases.evidence(found, trial), at_most=160) or "–",
         took,
         run,
     )

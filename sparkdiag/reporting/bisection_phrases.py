@@ -156,16 +156,18 @@ def side(trial: Trial) -> str:
     return "skip" if trial.has == "cannot-tell" else "–"
 
 
-def evidence(trial: Trial) -> str:
-    """The trial's evidence in a few words."""
+def evidence(found: Bisection, trial: Trial) -> str:
+    """The trial's evidence in a few words; a function is named where it is not the one that was looked for."""
     result = trial.result
     if trial.has == "cannot-tell":
         return trial.because
     if result.outcome == "stalled":
-        foreseen = [item.text for item in result.evidence_for if item.source in ("loop-variables", "kv-cache-usage")]
-        where_ = [result.signature.function] if result.signature and result.signature.function else []
-        return ": ".join([*where_, *foreseen[-1:]]) or trial.because
-    if result.outcome == "completed" and result.first_token_s is not None:
+        texts = [item.text for item in result.evidence_for if item.source in ("loop-variables", "kv-cache-usage")]
+        telling = [text for text in texts if text.startswith("forecast")] or texts
+        known = found.reference.function if found.reference is not None else None
+        function = result.signature.function if result.signature is not None else None
+        return ": ".join([*([function] if function and function != known else []), *telling[:1]]) or trial.because
+    if result.outcome == "completed" and result.first_token_s is not None and found.target.what == "stall":
         return f"first token after {seconds(result.first_token_s)}"
     return trial.because
 
@@ -223,17 +225,24 @@ def _controls(trials: Sequence[Trial]) -> str:
 
 
 def _boundary(found: Bisection) -> str:
+    """Whether the culprit and what stands before it were run themselves."""
     if found.outcome != "found" or not found.commits:
         return ""
     culprit = found.commits[0]
-    old = {trial.result.sha for trial in found.trials if trial.mark == "old"}
-    new = {trial.result.sha for trial in found.trials if trial.mark == "new"}
-    itself = "was tried itself" if culprit.sha in new else "follows from trials of points that contain it"
-    parents = [parent for parent in culprit.parents if parent in old]
-    before = (
-        f"; {_names(found, parents)} before it {'was' if len(parents) == 1 else 'were'} tried too" if parents else ""
-    )
-    return f"{short(found.axis, culprit.sha)} {itself}{before}"
+    before = [one for one in culprit.parents if any(trial.result.sha == one for trial in found.trials)]
+    return "; ".join(_known(found, point) for point in (culprit.sha, *before))
+
+
+def _known(found: Bisection, point: str) -> str:
+    """How it is known on which side a point lies."""
+    name = short(found.axis, point)
+    trials = [trial for trial in found.trials if trial.result.sha == point and trial.mark in ("old", "new")]
+    if not trials:
+        return f"{name} follows from trials of others"
+    own = next((trial for trial in trials if trial.result.reused_from is None), None)
+    if own is None:
+        return f"{name} was not run itself, its result is that of {from_where(found, trials[-1])}"
+    return f"{name} was run: {verdict(own)}"
 
 
 def _proof(found: Bisection) -> str:
@@ -245,7 +254,10 @@ def _proof(found: Bisection) -> str:
 
 def _reused(found: Bisection) -> str:
     reused = [trial for trial in found.trials if trial.result.reused_from is not None]
-    return f"{len(reused)} of {len(found.trials)} results are those of other points or runs" if reused else ""
+    if not reused:
+        return ""
+    why = " whose watched files are the same" if found.axis == "commits" else ""
+    return f"{len(reused)} of {len(found.trials)} results are those of other points{why}, or of earlier runs"
 
 
 def _skipped(found: Bisection) -> str:

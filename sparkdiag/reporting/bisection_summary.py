@@ -62,7 +62,7 @@ def _row(found: Bisection, trial: Trial) -> tuple[str, ...]:
         phrases.verdict(trial),
         phrases.side(trial),
         "–" if source else f"{trial.result.minutes:.1f}",
-        one_line(f"as {source}" if source else phrases.evidence(trial)),
+        one_line(f"as {source}" if source else phrases.evidence(found, trial)),
     )
 
 

@@ -11,6 +11,7 @@ Behaviour comes from the environment, so that a server under test inherits it:
 
 import contextlib
 import ctypes
+import functools
 import importlib.metadata
 import mmap
 import os
@@ -30,8 +31,18 @@ NASTY = frozenset({"shm", "orphan", "churn", "moody", "linger"})
 
 
 def flags() -> frozenset[str]:
-    given = frozenset(filter(None, os.environ.get("FAKE_VLLM_MODE", "").split(",")))
+    """Of the environment, and of the revision that is served: its ``vllm/fake_mode.txt``."""
+    given = frozenset(filter(None, ",".join((os.environ.get("FAKE_VLLM_MODE", ""), _mode_of_tree())).split(",")))
     return given | NASTY if "nasty" in given else given
+
+
+@functools.cache
+def _mode_of_tree() -> str:
+    for folder in (*os.environ.get("PYTHONPATH", "").split(os.pathsep), *sys.path):
+        mode = Path(folder, "vllm", "fake_mode.txt")
+        if mode.is_file():
+            return mode.read_text().strip()
+    return ""
 
 
 def import_vllm() -> None:
@@ -66,7 +77,7 @@ def set_title(title: str) -> None:
 def load_plugins() -> None:
     """As vLLM does it in every process: the entry points of one group, none of which may end the server."""
     if str(SITE) not in sys.path:
-        sys.path.insert(0, str(SITE))
+        sys.path.append(str(SITE))  # last: an overlay stands before it
     import vllm
 
     allowed = os.environ.get("VLLM_PLUGINS")
