@@ -1,4 +1,4 @@
-"""What sparkdiag keeps in its cache folders: built environments, locks, the lab's history and its exported trees.
+"""What sparkdiag keeps in its cache folders: environments, overlays, locks, the lab's history and its exported trees.
 
 Environments carry a marker each. The rest is sparkdiag's by its name where ``CACHEDIR.TAG`` is ours: nothing else is
 looked at, so a file somebody put beside it stays.
@@ -19,7 +19,7 @@ from sparkdiag.environment.prune import delete, exclusive
 
 TAG = "CACHEDIR.TAG"
 MACHINE = r"machine-.+\.(lock|json)"
-KEY = rf"{DISTRIBUTION}-[A-Za-z0-9._-]+-[0-9a-f]{{12}}"
+KEY = rf"({DISTRIBUTION}-[A-Za-z0-9._-]+|overlay-[0-9a-f]{{10}})-[0-9a-f]{{12}}"
 RANDOM = "[a-z0-9_]{8}"
 IN_USE = "it is in use"
 

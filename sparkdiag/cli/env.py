@@ -59,8 +59,8 @@ def list_(as_json: AsJson = False) -> None:
         return
     print(f"cache: {root}")
     for one in environments:
-        state = f"vLLM {one.vllm_version}" if one.complete else "half-built"
-        print(f"  {one.key}  {state}  {one.bytes / GIB:.1f} GiB  used {_ago(time.time() - one.last_used_s)} ago")
+        state = one.overlay_of or (f"vLLM {one.vllm_version}" if one.complete else "half-built, or its base is gone")
+        print(f"  {one.key}  {state}  {one.bytes / GIB:.2f} GiB  used {_ago(time.time() - one.last_used_s)} ago")
     if not environments:
         print("  no environment is built yet (next: sparkdiag env build)")
     told = [f"{key} = {value}" for key in ("env", "repo", "model") if (value := getattr(config, key)) is not None]
@@ -80,7 +80,8 @@ def build(
     spec: Annotated[
         str,
         typer.Argument(
-            help="lab, release:VERSION, or existing:PYTHON (only checked).", autocompletion=completion.environments
+            help="lab, release:VERSION, overlay:REV[@BASE], or existing:PYTHON (only checked).",
+            autocompletion=completion.environments,
         ),
     ] = "lab",
     rev: Annotated[
@@ -153,7 +154,7 @@ def prune(
 def _show_prune(report: "PruneReport", *, deleted_locks: int) -> None:
     verb = "would delete" if report.dry_run else "deleted"
     for one in report.removed:
-        print(f"{verb} {one.key}  {one.bytes / GIB:.1f} GiB")
+        print(f"{verb} {one.key}  {one.bytes / GIB:.2f} GiB")
     for key in report.in_use:
         print(f"left {key}: it is in use")
     if deleted_locks:

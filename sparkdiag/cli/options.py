@@ -9,7 +9,7 @@ from sparkdiag.cli import completion
 Env = Annotated[
     str | None,
     typer.Option(
-        help="lab | existing:PYTHON | release:VERSION; default: your config file, else lab.",
+        help="lab | existing:PYTHON | release:VERSION | overlay:REV[@BASE]; default: your config file, else lab.",
         autocompletion=completion.environments,
     ),
 ]

@@ -16,6 +16,7 @@ from sparkdiag.environment.facts import HostFacts, find_uv, gather_facts
 from sparkdiag.environment.given import revision_of
 from sparkdiag.environment.interrogate import interpreter_of, interrogate
 from sparkdiag.environment.lock import Lock, bundled_lock, lock_name, parse_lock
+from sparkdiag.environment.overlaid import not_run, with_base
 from sparkdiag.environment.plan import (
     SPARE_BYTES,
     TYPICAL_INSTALLED_BYTES,
@@ -24,7 +25,14 @@ from sparkdiag.environment.plan import (
     build_plan,
     release_of,
 )
-from sparkdiag.environment.spec import EnvironmentSpec, ExistingSpec
+from sparkdiag.environment.spec import (
+    EnvironmentSpec,
+    ExistingSpec,
+    OverlaySpec,
+    PrecompiledSpec,
+    SourceSpec,
+    stands_on,
+)
 from sparkdiag.errors import EnvironmentFault
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.serving.model_path import check_model, is_path
@@ -37,10 +45,19 @@ SOURCE_LIMIT_BYTES = 4 * 2**20
 
 
 def look_at_environment(asked: Asked) -> tuple[Known, tuple[Finding, ...]]:
-    """What the environment is, and what to say about it. Raises ``EnvironmentFault``."""
-    if isinstance(asked.spec, ExistingSpec):
-        return _existing(asked.spec, lab=asked.scenario.lab)
-    return _built(asked.spec)
+    """What the environment is, and what to say about it. Raises ``EnvironmentFault``, ``UsageError``."""
+    repo = Path(asked.repo) if asked.repo else None
+    if isinstance(asked.spec, PrecompiledSpec | SourceSpec):
+        raise not_run(asked.spec, repo=repo)
+    if isinstance(asked.spec, OverlaySpec):
+        known, findings = _look(stands_on(with_base(asked.spec, repo=repo)), lab=asked.scenario.lab)
+        # The base's Python is not what would run: neither its code nor its checkout tells anything of the revision.
+        return known.model_copy(update={"import_root": None, "checkout": None, "revision": None}), findings
+    return _look(asked.spec, lab=asked.scenario.lab)
+
+
+def _look(spec: EnvironmentSpec, *, lab: bool) -> tuple[Known, tuple[Finding, ...]]:
+    return _existing(spec, lab=lab) if isinstance(spec, ExistingSpec) else _built(spec)
 
 
 def _built(spec: EnvironmentSpec) -> tuple[Known, tuple[Finding, ...]]:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from sparkdiag.environment.spec import EnvironmentSpec, ExistingSpec
+from sparkdiag.environment.spec import EnvironmentSpec, ExistingSpec, stands_on
 from sparkdiag.evidence.base import Value
 from sparkdiag.scenario.model import Scenario
 
@@ -73,7 +73,7 @@ class Known(Value):
 
 def needed(asked: Asked, known: Known) -> tuple[Name, ...]:
     """The checks to run after ``environment``, in the order in which they are told."""
-    existing = isinstance(asked.spec, ExistingSpec)
+    existing = isinstance(stands_on(asked.spec), ExistingSpec)
     lab = asked.scenario.lab
     in_clone = not lab and (asked.repo is not None or known.checkout is not None)
     conditional: dict[Name, bool] = {

@@ -82,6 +82,8 @@ class CachedEnvironment(Value):
     vllm_version: str | None
     overlay_of: str | None = None
     """An overlay's commit and base: ``f6c6e54f4b over release:0.32.0``."""
+    base_key: str | None = None
+    """What an overlay stands on: gone, the overlay is no use either."""
     bytes: int
     last_used_s: float
     """Seconds since the epoch."""
@@ -194,6 +196,7 @@ def list_environments(root: Path) -> tuple[CachedEnvironment, ...]:
                 complete=whole is not None,
                 vllm_version=whole.vllm_version if whole else None,
                 overlay_of=f"{overlay.sha[:10]} over {overlay.base}" if overlay else None,
+                base_key=overlay.base_key if overlay else None,
                 bytes=whole.installed_bytes if whole else folder_bytes(folder),
                 last_used_s=(folder / MARKER).stat().st_mtime,
             )

@@ -18,7 +18,7 @@ from sparkdiag.environment.revision_plan import (
     source_plan,
     upstream_base,
 )
-from sparkdiag.environment.spec import OverlaySpec, PrecompiledSpec, ReleaseSpec, SourceSpec
+from sparkdiag.environment.spec import ExistingSpec, OverlaySpec, PrecompiledSpec, ReleaseSpec, SourceSpec
 from sparkdiag.environment.tree import PACKAGE, paths_between
 from sparkdiag.errors import EnvironmentFault, UsageError
 
@@ -51,6 +51,12 @@ def overlaid(
         raise cannot_run(named, plan)
     overlay = ensure_overlay(clone, sha, base=base, root=cache_root(), progress=progress)
     return _environment(named, clone=clone, sha=sha, base=base, overlay=overlay, plan=plan, modules=modules)
+
+
+def with_base(spec: OverlaySpec, *, repo: Path | None) -> OverlaySpec:
+    """The same overlay with its base named. Raises ``UsageError`` where that cannot be told."""
+    clone, sha = _revision(spec, repo=repo)
+    return spec.model_copy(update={"base": base_spec(spec, clone=clone, sha=sha)})
 
 
 def early_plan(clone: Clone, sha: str, *, spec: OverlaySpec) -> RevisionPlan:
@@ -131,7 +137,7 @@ def _environment(
             "spec": spec.text,
             "kind": "overlay",
             "key": overlay.key,
-            "also_held": (base.environment.key,),
+            "also_held": () if isinstance(base.spec, ExistingSpec) else (base.environment.key,),
             "pythonpath": (overlay.tree,),
             "package_path": str(tree / PACKAGE),
             "asked_revision": spec.revision,

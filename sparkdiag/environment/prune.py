@@ -25,14 +25,17 @@ class PruneReport(Value):
 
 
 def choose_victims(environments: tuple[CachedEnvironment, ...], *, max_bytes: int) -> tuple[CachedEnvironment, ...]:
-    """Which to delete, in order, until the rest fits: half-built ones first, then the longest unused. Pure."""
+    """Which to delete, in order, until the rest fits: half-built ones first, then the longest unused. Overlays go
+    before their base. Pure."""
     total = sum(one.bytes for one in environments)
     victims: list[CachedEnvironment] = []
     for one in sorted(environments, key=lambda one: (one.complete, one.last_used_s)):
         if one.complete and total <= max_bytes:
             break
-        victims.append(one)
-        total -= one.bytes
+        for gone in (*(over for over in environments if over.base_key == one.key), one):
+            if gone not in victims:
+                victims.append(gone)
+                total -= gone.bytes
     return tuple(victims)
 
 
