@@ -1,6 +1,7 @@
-"""What was typed after ``sparkdiag bisect``, and which of it contradicts itself. Pure."""
+"""What was typed after ``sparkdiag bisect``, and which of it contradicts itself."""
 
 import re
+from pathlib import Path
 
 from sparkdiag.errors import UsageError
 from sparkdiag.evidence.base import Value
@@ -135,6 +136,8 @@ def _check_kept_search(asked: Asked, given: tuple[str, ...]) -> None:
     """Options about a bisection that is there already."""
     if asked.dry_run and asked.resume:
         raise UsageError("--dry-run plans a new search, --resume goes on with one", remedy="give one of them")
+    if asked.export_log is not None and not Path(asked.export_log).parent.is_dir():
+        raise UsageError(f"--export {asked.export_log}: there is no such folder", remedy="name a file in a folder")
     if asked.resume and asked.import_log is not None:
         raise UsageError("--resume reads its own journal, --import another's log", remedy="give one of them")
     if asked.folder is not None and not asked.resume and asked.export_log is None:

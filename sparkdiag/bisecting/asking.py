@@ -6,11 +6,13 @@ from pathlib import Path
 from sparkdiag.bisecting.asked import Asked, check, target_of
 from sparkdiag.bisecting.axis import Axis, ChosenAxis
 from sparkdiag.bisecting.commit_axis import clone_axis, lab_axis
+from sparkdiag.bisecting.git_log import imported_marks, read_log
 from sparkdiag.bisecting.release_axis import choose_releases, parse_releases
+from sparkdiag.bisecting.release_pair import require_tags
 from sparkdiag.bisecting.request import BisectRequest
 from sparkdiag.bisecting.values_axis import values_axis
 from sparkdiag.environment.cache import cache_root
-from sparkdiag.environment.clone import Clone
+from sparkdiag.environment.clone import Clone, open_clone
 from sparkdiag.environment.config import read_config
 from sparkdiag.environment.facts import gather_facts
 from sparkdiag.environment.labtree import lab_repo
@@ -66,10 +68,11 @@ def question(asked: Asked, *, command: Sequence[str]) -> Question:
     if not asked.dry_run:
         require_model(scenario)
     chosen = _chosen(asked, resolved, scenario)
+    request = _request(asked, resolved, scenario, chosen, command=command)
     return Question(
-        request=_request(asked, resolved, scenario, chosen, command=command),
+        request=request,
         because=_because(asked, resolved, chosen),
-        notes=chosen.notes,
+        notes=request.notes,
     )
 
 
@@ -91,7 +94,7 @@ def _chosen(asked: Asked, resolved: Resolved, scenario: Scenario) -> ChosenAxis:
     if asked.axis is not None:
         return values_axis(asked.axis, scenario=scenario)
     if asked.releases is not None:
-        return choose_releases(asked.releases, facts=gather_facts(), root=cache_root())
+        return _releases(asked, asked.releases)
     if isinstance(resolved.spec, LabSpec):
         return _lab(asked, scenario)
     if resolved.repo is None:
@@ -100,6 +103,13 @@ def _chosen(asked: Asked, resolved: Resolved, scenario: Scenario) -> ChosenAxis:
             remedy="name a clone: --repo PATH, or search values: --axis dcp=1,2",
         )
     return _clone(asked, resolved, scenario, folder=Path(resolved.repo))
+
+
+def _releases(asked: Asked, releases: str) -> ChosenAxis:
+    chosen = choose_releases(releases, facts=gather_facts(), root=cache_root())
+    if asked.repo is not None:
+        require_tags([commit.sha for commit in chosen.axis.history.commits], open_clone(Path(asked.repo)))
+    return chosen
 
 
 def _lab(asked: Asked, scenario: Scenario) -> ChosenAxis:
@@ -185,6 +195,7 @@ def _request(
     asked: Asked, resolved: Resolved, scenario: Scenario, chosen: ChosenAxis, *, command: Sequence[str]
 ) -> BisectRequest:
     old_run, new_run = _earlier_runs(asked, chosen.axis)
+    imported = imported_marks(read_log(Path(asked.import_log)), chosen.axis) if asked.import_log is not None else None
     return BisectRequest(
         repro=ReproRequest(
             scenario=scenario,
@@ -206,8 +217,9 @@ def _request(
         confirm=asked.confirm,
         old_run=old_run,
         new_run=new_run,
+        imported=imported.marks if imported is not None else (),
         suspect_paths=chosen.suspect_paths,
-        notes=chosen.notes,
+        notes=(*chosen.notes, *(imported.notes if imported is not None else ())),
         command=tuple(command),
     )
 

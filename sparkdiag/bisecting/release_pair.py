@@ -76,6 +76,16 @@ def pair_around(commits: Sequence[Commit], *, direction: Direction | None) -> Re
     return ReleasePair(older=commits[0].parents[0], newer=commits[-1].sha, older_has_it=direction == "fix")
 
 
+def require_tags(versions: Sequence[str], clone: Clone) -> None:
+    """Raises ``UsageError`` where a clone lacks the tag of a release: known before the trials, and not after them."""
+    tags = dict.fromkeys(tag_of(version) for version in versions)
+    missing = [tag for tag in tags if clone.resolve(f"refs/tags/{tag}") is None]
+    if missing:
+        raise UsageError(
+            f"{clone.folder} has no tag {' and no tag '.join(missing)}", remedy=f"git -C {clone.folder} fetch --tags"
+        )
+
+
 def ends_of(pair: ReleasePair, clone: Clone) -> PairEnds:
     """The pair's ends in a clone. Raises ``UsageError`` for a tag that is not there, or without commits between.
 
@@ -87,12 +97,7 @@ def ends_of(pair: ReleasePair, clone: Clone) -> PairEnds:
             f"{pair.older} and {pair.newer} are wheels of one source, {pair.older_tag}: there is no commit between",
             remedy="look at what the two wheels are built with",
         )
-    found = {tag: clone.resolve(f"refs/tags/{tag}") for tag in (pair.older_tag, pair.newer_tag)}
-    missing = [tag for tag, sha in found.items() if sha is None]
-    if missing:
-        raise UsageError(
-            f"{clone.folder} has no tag {' and no tag '.join(missing)}", remedy=f"git -C {clone.folder} fetch --tags"
-        )
+    require_tags((pair.older, pair.newer), clone)
     if clone.is_ancestor(pair.older_tag, pair.newer_tag):
         return _ends(pair, older=pair.older_tag)
     base = clone.merge_base(pair.older_tag, pair.newer_tag)
@@ -123,20 +128,29 @@ def with_bases(axis: Axis, pair: ReleasePair) -> Axis:
     return axis.model_copy(update={"env_specs": specs})
 
 
-def next_command(pair: ReleasePair, *, command: Sequence[str], target: Target, clone: str | None = None) -> str:
+def next_command(
+    pair: ReleasePair, *, command: Sequence[str], target: Target, scenario: str, clone: str | None = None
+) -> str:
     """The command line of the search that follows ``command``, for a shell. Pure.
 
     The older end is asked of git by the command itself, because releases are tagged on branches of their own.
     """
-    options, server = _parted(command)
     folder = shlex.quote(clone) if clone is not None else CLONE
     parted = f'"$(git -C {folder} merge-base {pair.older_tag} {pair.newer_tag})"'
     good, bad = (pair.newer_tag, parted) if pair.older_has_it else (parted, pair.newer_tag)
+    rest = kept_options(pair, command=command, target=target, scenario=scenario)
+    return f"sparkdiag bisect --repo {folder} --good {good} --bad {bad} {shlex.join(rest)}"
+
+
+def kept_options(pair: ReleasePair, *, command: Sequence[str], target: Target, scenario: str) -> tuple[str, ...]:
+    """What the search that follows is asked beside its ends: as ``command``, on the newer release's binaries. Pure."""
+    options, server = _parted(command)
+    kept = _kept(options[2:])
+    named = any(word.partition("=")[0] == "--scenario" for word in kept)
     # What is no stall may lie outside the watched files, by which results are reused.
     reuse = () if target.what == "stall" else ("--no-reuse",)
     base = ("--env", ReleaseSpec(version=pair.newer).text)
-    rest = (*base, *reuse, *_kept(options[2:]), *server)
-    return f"sparkdiag bisect --repo {folder} --good {good} --bad {bad} {shlex.join(rest)}"
+    return (*base, *(() if named else ("--scenario", scenario)), *reuse, *kept, *server)
 
 
 def _parted(command: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

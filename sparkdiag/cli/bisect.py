@@ -57,7 +57,9 @@ def bisect(
 
     asked = Asked.model_validate(locals() | {"extra_args": tuple(context.args)})
     check(asked)
-    from sparkdiag.cli import bisect_search
+    from sparkdiag.cli import bisect_search  # heavy: a mistake in the options is told first
 
+    if asked.exports_only:
+        raise typer.Exit(int(bisect_search.export(asked)))
     search = bisect_search.resume if asked.resume else bisect_search.begin
     raise typer.Exit(int(search(asked, as_json=as_json)))

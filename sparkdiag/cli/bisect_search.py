@@ -26,18 +26,38 @@ if TYPE_CHECKING:
 def begin(asked: "Asked", *, as_json: bool) -> ExitCode:
     """A new search, or with ``--dry-run`` its plan."""
     from sparkdiag.bisecting.asking import question
-    from sparkdiag.recording.bisection import BisectionFolder
 
     asking = question(asked, command=("sparkdiag", *sys.argv[1:]))
     for line in (asking.because, *asking.notes):
         say(line)
     if asked.dry_run:
         return _plan(asking, as_json=as_json)
+    return _begin(asking, asked=asked, as_json=as_json)
+
+
+def _begin(asking: "Question", *, asked: "Asked", as_json: bool) -> ExitCode:
+    """Search; and where releases were searched and a clone is named, go on between the two that were found. The one
+    JSON document is then that of the commits."""
+    from sparkdiag.bisecting.between import commits_between
+    from sparkdiag.recording.bisection import BisectionFolder
+
     scenario = asking.request.repro.scenario
     folder = BisectionFolder.create(
         Path(asked.out), scenario_name=scenario.name, dcp=scenario.server.dcp, now=datetime.now(UTC)
     )
-    return _search(asking.request, folder=folder, asked=asked, as_json=as_json)
+    found = _search(asking.request, folder=folder, asked=asked, as_json=as_json)
+    if isinstance(found, ExitCode):
+        return found
+    following = commits_between(asked, found) if asking.request.axis.kind == "releases" else None
+    if following is None:
+        return _told(found, folder=folder, asked=asked, as_json=as_json)
+    if not as_json:
+        _show(found, folder=folder, as_json=as_json)
+    else:
+        say(f"between {found.commits[0].parents[0]} and {found.commits[-1].sha}: {shown_path(_report(found, folder))}")
+    for line in (following.because, *following.notes):
+        say(line)
+    return _begin(following, asked=asked, as_json=as_json)
 
 
 def resume(asked: "Asked", *, as_json: bool) -> ExitCode:
@@ -46,7 +66,42 @@ def resume(asked: "Asked", *, as_json: bool) -> ExitCode:
     request = _asked_before(asked, folder)
     repro = request.repro.model_copy(update={"wait_for_machine": asked.wait})
     say(f"going on with {shown_path(folder.path)}")
-    return _search(request.model_copy(update={"repro": repro}), folder=folder, asked=asked, as_json=as_json)
+    found = _search(request.model_copy(update={"repro": repro}), folder=folder, asked=asked, as_json=as_json)
+    if isinstance(found, ExitCode):
+        return found
+    return _told(found, folder=folder, asked=asked, as_json=as_json)
+
+
+def _told(found: "Bisection", *, folder: "BisectionFolder", asked: "Asked", as_json: bool) -> ExitCode:
+    """The answer shown, and written for git where that was asked."""
+    _show(found, folder=folder, as_json=as_json)
+    if asked.export_log is not None:
+        try:
+            _export(found, asked.export_log)
+        except UsageError as problem:  # the answer stands whether or not git can be told of it
+            say(f"{problem.message}; next: {problem.remedy}")
+    return exit_code_of_bisection(found)
+
+
+def export(asked: "Asked") -> ExitCode:
+    """The log of a search that is there; nothing is searched."""
+    from sparkdiag.bisecting.kept import kept_bisection
+
+    folder = folder_of(asked)
+    _export(kept_bisection(folder.path), str(asked.export_log))
+    return ExitCode.DONE
+
+
+def _export(found: "Bisection", path: str) -> None:
+    """Raises ``UsageError`` where there is nothing to tell git, or where the file cannot be written."""
+    from sparkdiag.bisecting.git_log import export_log
+
+    text = export_log(found)
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write --export {path}: {error.strerror or error}", remedy="--export FILE") from error
+    say(f"git bisect log written to {path}; in the clone: git bisect replay {path}")
 
 
 def _asked_before(asked: "Asked", folder: "BisectionFolder") -> "BisectRequest":
@@ -106,7 +161,10 @@ def _plan(asking: "Question", *, as_json: bool) -> ExitCode:
     return ExitCode.DONE
 
 
-def _search(request: "BisectRequest", *, folder: "BisectionFolder", asked: "Asked", as_json: bool) -> ExitCode:
+def _search(
+    request: "BisectRequest", *, folder: "BisectionFolder", asked: "Asked", as_json: bool
+) -> "Bisection | ExitCode":
+    """The answer, or how it ended when somebody stopped it."""
     from sparkdiag.bisecting.forecast import forecast
     from sparkdiag.bisecting.plan import forecast_line
     from sparkdiag.bisecting.recorded import RecordedDetails
@@ -124,11 +182,9 @@ def _search(request: "BisectRequest", *, folder: "BisectionFolder", asked: "Aske
             if not asked.resume:
                 say(forecast_line(forecast(request, minutes=runner.minutes)))
             say(f"bisection's folder: {shown_path(folder.path)}")
-            found = bisect(request, folder=folder, runner=runner, view=view, details=details)
+            return bisect(request, folder=folder, runner=runner, view=view, details=details)
     except (KeyboardInterrupt, Terminated) as stop:
         return _stopped(stop, folder=folder, as_json=as_json)
-    _show(found, folder=folder, as_json=as_json)
-    return exit_code_of_bisection(found)
 
 
 def _stopped(stop: BaseException, *, folder: "BisectionFolder", as_json: bool) -> ExitCode:
@@ -143,20 +199,37 @@ def _stopped(stop: BaseException, *, folder: "BisectionFolder", as_json: bool) -
 
 def _show(found: "Bisection", *, folder: "BisectionFolder", as_json: bool) -> None:
     """Write ``report.md`` beside the journal and print the summary, or the one JSON document."""
-    from sparkdiag.reporting.bisection import render_bisection
     from sparkdiag.reporting.bisection_document import bisection_json
     from sparkdiag.reporting.bisection_summary import bisection_summary
 
-    report = folder.write_report(render_bisection(found))
+    report = _report(found, folder)
     if as_json:
         typer.echo(bisection_json(found, run_dir=str(folder.path)))
     else:
         columns = get_terminal_size().columns - 1 if sys.stdout.isatty() else None
-        near = shown_path(report if report.is_file() else folder.path)
-        next_ = join(["sparkdiag", "report", shown_path(folder.path)])
+        near = shown_path(report)
+        next_ = _next(found) or join(["sparkdiag", "report", shown_path(folder.path)])
         typer.echo(bisection_summary(found, columns=columns, report=near, next_=next_))
     for problem in folder.problems:
         say(problem)
+
+
+def _report(found: "Bisection", folder: "BisectionFolder") -> Path:
+    """Write ``report.md``; the folder where that fails."""
+    from sparkdiag.reporting.bisection import render_bisection
+
+    report = folder.write_report(render_bisection(found))
+    return report if report.is_file() else folder.path
+
+
+def _next(found: "Bisection") -> str | None:
+    """After a search over releases: the one over the commits between the two that were found."""
+    from sparkdiag.bisecting.release_pair import next_command, pair_of
+
+    pair = pair_of(found)
+    if pair is None or pair.same_source:
+        return None
+    return next_command(pair, command=found.command, target=found.target, scenario=found.scenario)
 
 
 def say(text: str) -> None:
