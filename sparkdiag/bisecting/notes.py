@@ -106,7 +106,13 @@ def _of_the_releases(request: BisectRequest, state: State, answer: Conclusion | 
     if pair.same_source:
         yield f"{pair.older} and {pair.newer} are wheels of one source: they differ in how they were built"
         return
-    told = next_command(pair, command=redact_argv(request.command), target=request.target, clone=request.repro.repo)
+    told = next_command(
+        pair,
+        command=redact_argv(request.command),
+        target=request.target,
+        scenario=request.repro.scenario.name,
+        clone=request.repro.repo,
+    )
     yield f"the commits between {pair.older_tag} and {pair.newer_tag} are searched by: {told}"
 
 

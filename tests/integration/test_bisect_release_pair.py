@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from sparkdiag.bisecting.release_pair import ReleasePair, ends_of
+from sparkdiag.bisecting.asked import Asked
+from sparkdiag.bisecting.between import commits_between
+from sparkdiag.bisecting.release_pair import ReleasePair, ends_of, require_tags
 from sparkdiag.environment.clone import Clone
 from sparkdiag.errors import UsageError
+from sparkdiag.evidence.bisection import Bisection, Commit, Target
 
 pytestmark = pytest.mark.integration
 
@@ -90,3 +93,48 @@ def test_histories_that_share_nothing(clone: Path) -> None:
 def test_one_source_packaged_twice(clone: Path) -> None:
     with pytest.raises(UsageError, match="no commit between"):
         ends_of(PAIR.model_copy(update={"newer": "0.28.0.post1"}), Clone(clone))
+
+
+def test_the_tags_of_every_release_are_wanted_before_the_first_trial(clone: Path) -> None:
+    require_tags(("0.28.0", "0.28.0.post1", "0.29.0"), Clone(clone))
+    with pytest.raises(UsageError, match=r"no tag v0\.30\.0$"):
+        require_tags(("0.28.0", "0.30.0"), Clone(clone))
+
+
+FOUND = Bisection(
+    outcome="found",
+    axis="releases",
+    direction="regression",
+    target=Target(what="frame", frame="_execute"),
+    commits=(Commit(sha="0.29.0", parents=("0.28.0",)),),
+    scenario="lab",
+    command=("sparkdiag", "bisect", "--releases", "0.27.1..0.30.0", "--looks-for", "frame:_execute", "--dcp", "1"),
+)
+
+
+def test_the_search_goes_on_between_the_two(clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    asked = Asked(releases="0.27.1..0.30.0", looks_for="frame:_execute", dcp=1, repo=str(clone), good_run="runs/x")
+    following = commits_between(asked, FOUND)
+    assert following is not None
+    request, base = following.request, git(clone, "rev-parse", "main~3")
+    assert request.axis.kind == "commits" and request.axis.old == base
+    assert request.axis.new == git(clone, "rev-parse", "v0.29.0")
+    assert [commit.subject for commit in request.axis.history.commits][1:] == ["after 0", "after 1", "after 2"]
+    assert request.axis.env_specs[base] == f"overlay:{base}@release:0.28.0"
+    assert request.axis.env_specs[request.axis.new] == f"overlay:{request.axis.new}@release:0.29.0"
+    assert request.target == FOUND.target and not request.reuse and request.old_run is None
+    scenario = request.repro.scenario
+    assert (scenario.name, scenario.server.dcp) == ("lab", 1)
+    assert any("where their branches part" in note for note in request.notes)
+    ends = ("--repo", str(clone), "--good", base, "--bad", "v0.29.0", "--env", "release:0.29.0", "--scenario", "lab")
+    assert request.command == (
+        *("sparkdiag", "bisect", *ends),
+        *("--no-reuse", "--looks-for", "frame:_execute", "--dcp", "1"),
+    )
+
+
+def test_nothing_goes_on_without_a_clone_or_without_two_releases(clone: Path) -> None:
+    assert commits_between(Asked(releases="0.27.1..0.30.0"), FOUND) is None
+    lost = FOUND.model_copy(update={"outcome": "inconclusive", "commits": ()})
+    assert commits_between(Asked(releases="0.27.1..0.30.0", repo=str(clone)), lost) is None

@@ -63,11 +63,11 @@ def test_each_commit_stands_on_the_nearer_release() -> None:
 
 def test_the_command_that_follows_keeps_the_question_and_leaves_out_the_releases() -> None:
     command = (*COMMAND, "--dcp=1", "--repeat", "2", "--no-reuse", "--env=lab", "--out", "my runs", "--", "--env", "x")
-    text = next_command(PAIR, command=command, target=Target(what="frame", frame="_execute"))
+    text = next_command(PAIR, command=command, target=Target(what="frame", frame="_execute"), scenario="lab")
     parted = '"$(git -C path/to/vllm merge-base v0.28.0 v0.29.0)"'
     assert text.startswith(f"sparkdiag bisect --repo path/to/vllm --good {parted} --bad v0.29.0 --env release:0.29.0 ")
     assert shlex.split(text)[10:] == [
-        *("--no-reuse", "--looks-for", "frame:_execute", "--dcp=1", "--repeat", "2"),
+        *("--scenario", "lab", "--no-reuse", "--looks-for", "frame:_execute", "--dcp=1", "--repeat", "2"),
         *("--out", "my runs", "--", "--env", "x"),
     ]
     assert "--releases" not in text and "0.27.1" not in text
@@ -75,13 +75,15 @@ def test_the_command_that_follows_keeps_the_question_and_leaves_out_the_releases
 
 def test_the_end_that_has_the_stall_is_called_bad() -> None:
     fixed = PAIR.model_copy(update={"older_has_it": True})
-    text = next_command(fixed, command=COMMAND[:4], target=Target(), clone="/my clone")
+    text = next_command(
+        fixed, command=(*COMMAND[:4], "--scenario=my.toml"), target=Target(), scenario="mine", clone="/my clone"
+    )
     assert text == (
         "sparkdiag bisect --repo '/my clone' --good v0.29.0 "
-        "--bad \"$(git -C '/my clone' merge-base v0.28.0 v0.29.0)\" --env release:0.29.0"
+        "--bad \"$(git -C '/my clone' merge-base v0.28.0 v0.29.0)\" --env release:0.29.0 --scenario=my.toml"
     )
 
 
 def test_no_word_of_the_command_runs_in_the_shell_that_it_is_pasted_into() -> None:
-    text = next_command(PAIR, command=(*COMMAND, "--model", "$(touch x); `y`"), target=Target())
+    text = next_command(PAIR, command=(*COMMAND, "--model", "$(touch x); `y`"), target=Target(), scenario="lab")
     assert shlex.split(text)[-1] == "$(touch x); `y`" and "'$(touch x); `y`'" in text
