@@ -7,27 +7,22 @@ from collections.abc import Sequence
 from statistics import median
 
 from sparkdiag.environment.cache import cache_root, environments_dir, read_stamp
+from sparkdiag.environment.revision_plan import OVERLAY_MINUTES, PRECOMPILED_MINUTES, SOURCE_MINUTES
 from sparkdiag.evidence.run import Timings
 
 ENVIRONMENT_MINUTES = {
     "lab": 0.02,
     "existing": 0.0,
-    "overlay": 0.2,
+    "overlay": OVERLAY_MINUTES,
     "release": 2.5,
-    "precompiled": 10.0,
-    "source": 60.0,
+    "precompiled": PRECOMPILED_MINUTES,
+    "source": SOURCE_MINUTES,
 }
-"""By the kind of a spec, where nothing is there yet. Lab, overlay and release: measured (docs/measured.md); the other
-two were never run here, and stand for "long" and "longer"."""
+"""By the kind of a spec, where nothing is there yet."""
 READY_MINUTES = 0.02
 """What is there already is only looked up."""
 LAB_TRIAL_MINUTES, OTHER_TRIAL_MINUTES = 1.5, 10.0
 """Loading, prompt and verdict before any trial has ended: the lab's as measured, of others nothing is known."""
-
-
-def kind_of_spec(spec: str) -> str:
-    """``release:0.32.0`` -> ``release``."""
-    return spec.partition(":")[0]
 
 
 def environment_minutes(spec: str, *, releases: frozenset[str]) -> float:

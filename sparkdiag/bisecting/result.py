@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sparkdiag.bisecting.last_words import tail_of, telling_line
-from sparkdiag.errors import EnvironmentFault, GuardianKilled, SamplingRefused, ServerError, SparkdiagError
+from sparkdiag.errors import EnvironmentFault, GuardianKilled, SamplingRefused, ServerError, SparkdiagError, UsageError
 from sparkdiag.evidence.bisection import Purpose, Signature, TrialOutcome, TrialResult
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.processes import GUARDIAN_KILLED
@@ -159,11 +159,13 @@ def failed_trial(
 
     ``stored``: what its folder holds, None where the environment could not be made and there is none. An environment
     that cannot be had and a server that does not start are this point's own; so is a server that was ready and then
-    could not be asked, which shows nothing. A machine that is busy, a disk that is full, a question that makes no sense
-    are not; neither is, at an end, a server that cannot be sampled: no search can begin there.
+    could not be asked, which shows nothing. A machine that is busy or a disk that is full is not. Where no search can
+    begin, at an end, neither is a server that cannot be sampled, nor an environment that cannot even be asked for.
     """
     match error:
         case EnvironmentFault() if stored is None and not isinstance(error.__cause__, OSError):
+            return TrialResult(sha=sha, outcome="not-built", reason=_line(error.message))
+        case UsageError() if stored is None and purpose != "end":
             return TrialResult(sha=sha, outcome="not-built", reason=_line(error.message))
         case SamplingRefused() if purpose == "end" or stored is None:
             raise error
