@@ -58,8 +58,7 @@ def trials_of(request: BisectRequest, state: State) -> tuple[Trial, ...]:
 
 
 def _trial(request: BisectRequest, state: State, *, purpose: Purpose, result: TrialResult) -> Trial:
-    reference = None if purpose == "control" else state.reference
-    found = finding(result, target=request.target, reference=reference)
+    found = finding(result, target=request.target, reference=state.reference)
     return Trial(
         purpose=purpose,
         result=result,

@@ -9,7 +9,7 @@ from sparkdiag.bisecting.request import BisectRequest
 from sparkdiag.bisecting.search import MOST_EXTRA_TRIALS, Contradiction, halving_bound, standing
 from sparkdiag.bisecting.state import Conclusion, ReuseStep, State, TrialStep, commit_of, fold, has_blobs
 from sparkdiag.bisecting.step import Minutes, next_step, wants_controls
-from sparkdiag.bisecting.supposed import SUPPOSED, supposed_result
+from sparkdiag.bisecting.supposed import supposed_result
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.bisection import Has, Mark, Purpose, TrialResult
 
@@ -115,7 +115,7 @@ def _after(
     request: BisectRequest, state: State, step: TrialStep, has: Has, *, minutes: Minutes
 ) -> TrialStep | Conclusion:
     """What follows if ``step`` shows ``has``, reused results taken for granted."""
-    result = supposed_result(step.sha, has, target=request.target, reference=state.reference or SUPPOSED)
+    result = supposed_result(step.sha, has, target=request.target, reference=state.reference)
     finished = [*state.finished, *[_finished(step.purpose, result)] * _runs(request, step.purpose)]
     while True:
         then = next_step(request, fold(request, finished), minutes=minutes)
@@ -166,7 +166,7 @@ def _path(request: BisectRequest, culprit: str, minutes: Minutes) -> tuple[str, 
     def result(sha: str) -> TrialResult:
         is_new = bool(history.ancestors_of(sha) & bit)
         has: Has = "yes" if is_new else "no"  # a regression; a fix takes as many trials
-        return supposed_result(sha, has, target=request.target, reference=SUPPOSED)
+        return supposed_result(sha, has, target=request.target, reference=None)
 
     finished: list[Finished] = []
     path: list[str] = []
@@ -201,7 +201,7 @@ def _first_points(request: BisectRequest, minutes: Callable[[str], float]) -> tu
     quiet = request.model_copy(update={"controls": False, "confirm": False})
     ends: tuple[tuple[str, Has], ...] = ((request.axis.old, "no"), (request.axis.new, "yes"))
     finished = [
-        _finished("end", supposed_result(sha, has, target=request.target, reference=SUPPOSED))
+        _finished("end", supposed_result(sha, has, target=request.target, reference=None))
         for sha, has in ends
         for _ in range(request.repeat)
     ]

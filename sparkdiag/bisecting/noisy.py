@@ -30,12 +30,19 @@ def noisy_step(request: BisectRequest, state: State) -> TrialStep | Conclusion:
     history, confidence = request.axis.history, request.confidence or 1.0
     start = standing(history, {request.axis.old: "old", request.axis.new: "new"})
     now = belief(request, state, start)
-    answer = settled(now.posterior, history, testable=_testable(start, now), confidence=confidence)
+    testable = [sha for sha in start.testable if sha not in now.skipped]
+    answer = settled(now.posterior, history, testable=testable, confidence=confidence)
     if answer is not None and len(answer) == 1:
-        return Conclusion(outcome="found", commits=answer, confidence=now.posterior.best()[1])
-    over = answer is not None or now.trials >= most_trials(len(start.candidates))
-    sha = None if over else _choose(request, state, start=start, now=now)
-    return _candidates(request, now, confidence=confidence) if sha is None else TrialStep(sha=sha, purpose="search")
+        return Conclusion(outcome="found", commits=answer, confidence=now.posterior.weights[history.index[answer[0]]])
+    sha = None
+    if answer is None and now.trials < most_trials(len(start.candidates)):
+        sha = _predicted(request, state, testable) or next_noisy_trial(
+            now.posterior, history, testable=testable, noise=request.noise, confidence=confidence
+        )
+    if sha is not None:
+        return TrialStep(sha=sha, purpose="search")
+    chosen = answer or credible(now.posterior, history, confidence=confidence)
+    return _candidates(request, now, chosen, confidence=confidence)
 
 
 def most_trials(candidates: int) -> int:
@@ -68,28 +75,24 @@ def _testable(start: Standing, now: Belief) -> list[str]:
     return [sha for sha in start.testable if sha not in now.skipped]
 
 
-def _choose(request: BisectRequest, state: State, *, start: Standing, now: Belief) -> str | None:
-    """A prediction and its parent, once each; then what tells most; None when nothing tells anything any more."""
-    history, testable = request.axis.history, _testable(start, now)
+def _predicted(request: BisectRequest, state: State, testable: list[str]) -> str | None:
+    """The likeliest prediction and its parent, once each."""
     tried = {step.result.sha for step in state.finished if step.purpose == "search"}
     for predicted in request.predicted[:1]:
         for sha in (predicted, *commit_of(request, predicted).parents[:1]):
             if sha in testable and sha not in tried:
                 return sha
-    return next_noisy_trial(
-        now.posterior, history, testable=testable, noise=request.noise, confidence=request.confidence or 1.0
-    )
+    return None
 
 
-def _candidates(request: BisectRequest, now: Belief, *, confidence: float) -> Conclusion:
-    """The fewest points that together have the stated confidence."""
-    history, weights = request.axis.history, now.posterior.weights
-    chosen = credible(now.posterior, history, confidence=confidence)
-    shares = ", ".join(f"{named(request, sha)} {weights[history.index[sha]]:.0%}" for sha in chosen[:MOST_NAMED])
+def _candidates(request: BisectRequest, now: Belief, chosen: tuple[str, ...], *, confidence: float) -> Conclusion:
+    index, weights = request.axis.history.index, now.posterior.weights
+    likeliest = sorted(chosen, key=lambda sha: -weights[index[sha]])
+    shares = ", ".join(f"{named(request, sha)} {weights[index[sha]]:.0%}" for sha in likeliest[:MOST_NAMED])
     more = f" and {len(chosen) - MOST_NAMED} more" if len(chosen) > MOST_NAMED else ""
     hidden = f"; {len(now.skipped)} could not be judged" if now.skipped else ""
     return Conclusion(
         outcome="candidates",
-        commits=in_history_order(history, chosen),
-        reason=f"after {now.trials} trials no point has {confidence:.0%}: {shares}{more}{hidden}",
+        commits=in_history_order(request.axis.history, chosen),
+        reason=f"after {now.trials} trials no point has {confidence:.0%} by itself: {shares}{more}{hidden}",
     )

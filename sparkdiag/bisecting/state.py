@@ -6,7 +6,15 @@ from typing import Literal
 from sparkdiag.bisecting.journal import Ended, Finished, Step
 from sparkdiag.bisecting.request import BisectRequest
 from sparkdiag.bisecting.search import Contradiction, standing
-from sparkdiag.bisecting.trial import Ends, Finding, compare_ends, finding, mark, signature_for
+from sparkdiag.bisecting.trial import (
+    ABSENT_BLOB,
+    Ends,
+    Finding,
+    compare_ends,
+    finding,
+    mark,
+    signature_for,
+)
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.bisection import Commit, Has, Mark, Purpose, Signature, Target, TrialResult
 
@@ -147,11 +155,11 @@ def _compared(
 
 
 def _reference(target: Target, old: Sequence[TrialResult], new: Sequence[TrialResult]) -> Signature | None:
-    """The stall, or the crash, of the one end that has it. With ``frame`` and the like nothing is locked on."""
-    found = [[seen for run in runs if (seen := signature_for(run, target=target)) is not None] for runs in (old, new)]
-    if all(found) or not any(found):
+    """The stall (or crash) of the one end that has it; of both none is locked on."""
+    seen = [[signature for run in runs if (signature := signature_for(run, target=target))] for runs in (old, new)]
+    if all(seen) or not any(seen):
         return None
-    return next(seen for side in found for seen in side)
+    return next(signature for found in seen for signature in found)
 
 
 def _finding(point: Point) -> Finding:
@@ -159,11 +167,11 @@ def _finding(point: Point) -> Finding:
 
 
 def _controls(request: BisectRequest, state: State) -> dict[str, Point]:
-    """By end: what happened when nobody watched. Nobody saw a stack, so any stall counts as the stall."""
+    """By end: what happened when nobody watched."""
     found = {}
     for sha in (request.axis.old, request.axis.new):
         runs = runs_of(state, sha, "control")
-        point = judged([finding(run, target=request.target, reference=None) for run in runs], wanted=1)
+        point = judged([finding(run, target=request.target, reference=state.reference) for run in runs], wanted=1)
         if point is not None:
             found[sha] = point
     return found
@@ -195,7 +203,7 @@ def _with_points(request: BisectRequest, state: State) -> State:
 
 def has_blobs(blobs: Sequence[str]) -> bool:
     """Whether there is any watched file to compare."""
-    return any(blob not in ("", "-") for blob in blobs)
+    return any(blob != ABSENT_BLOB for blob in blobs)
 
 
 def _reusable(request: BisectRequest, state: State) -> tuple[dict[tuple[str, ...], str], str | None]:

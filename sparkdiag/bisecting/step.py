@@ -18,6 +18,7 @@ from sparkdiag.bisecting.state import (
     named,
     runs_of,
 )
+from sparkdiag.bisecting.trial import same_suspect_files
 from sparkdiag.evidence.bisection import Direction
 
 Minutes = Callable[[str], float]
@@ -149,7 +150,7 @@ def _reuse_step(request: BisectRequest, state: State, now: Standing) -> ReuseSte
     if not request.reuse or not state.reuse_from:
         return None
     history = request.axis.history
-    free = [sha for sha in now.testable if commit_of(request, sha).suspect_blobs in state.reuse_from]
+    free = [sha for sha in now.testable if _same_files(request, state, sha) is not None]
     if not free:
         return None
     left = sum(1 << history.index[sha] for sha in now.candidates)
@@ -159,11 +160,15 @@ def _reuse_step(request: BisectRequest, state: State, now: Standing) -> ReuseSte
         return information_bits(share), -history.index[sha]
 
     sha = max(free, key=tells)
-    source = state.reuse_from[commit_of(request, sha).suspect_blobs]
+    source = _same_files(request, state, sha) or sha
     result = next(
         run for run in reversed(runs_of(state, source, "end", "search")) if run.reused_from not in history.index
     )
     return ReuseStep(result=result.model_copy(update={"sha": sha, "reused_from": source, "minutes": 0.0}))
+
+
+def _same_files(request: BisectRequest, state: State, sha: str) -> str | None:
+    return same_suspect_files(commit_of(request, sha).suspect_blobs, state.reuse_from)
 
 
 def _hidden_by(request: BisectRequest, state: State, now: Standing) -> str:
