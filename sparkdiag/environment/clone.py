@@ -22,6 +22,7 @@ from sparkdiag.needed import need_git
 
 TIMEOUT_S = 60
 SHA = re.compile(r"[0-9a-f]{40}")
+FILTERS = r"^filter\..*\.(clean|smudge|process|required)$"
 ABBREVIATED = re.compile(r"[0-9a-f]{4,39}")
 MAX_FITTING = 1000
 # A clone may name programs that git runs (fsmonitor), and a partial one fetches what it lacks: neither here.
@@ -79,7 +80,12 @@ class Clone:
         self._git.update_environment(**ENVIRONMENT)
 
     def _ask(
-        self, *words: str, ok: tuple[int, ...] = (0,), stdin: bytes | None = None, limit: int | None = None
+        self,
+        *words: str,
+        ok: tuple[int, ...] = (0,),
+        stdin: bytes | None = None,
+        limit: int | None = None,
+        env: dict[str, str] | None = None,
     ) -> tuple[int, bytes] | None:
         """Exit status and output of one git command; None when git failed, hung, said far too much or was not there.
 
@@ -99,6 +105,7 @@ class Clone:
                     with_exceptions=False,
                     stdout_as_string=False,
                     kill_after_timeout=self._timeout_s,
+                    env=env,
                 )
         except (GitError, OSError, ValueError):  # ValueError: a NUL among the words
             return None
@@ -186,10 +193,24 @@ class Clone:
     def head(self) -> Head | None:
         """The checked-out commit, and whether tracked files differ from it."""
         root, sha = self.root(), self.resolve("HEAD")
-        changes = self._text("status", "--porcelain", "--untracked-files=no")
+        # A look into a submodule would be by the submodule's own settings.
+        words = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
+        changes = self._ask(*words, env=self._without_filters())
         if root is None or sha is None or changes is None:
             return None
-        return Head(root=str(root), sha=sha, dirty=bool(changes))
+        return Head(root=str(root), sha=sha, dirty=bool(changes[1]))
+
+    def _without_filters(self) -> dict[str, str]:
+        """An environment in which git does not send files through the programs that this clone names: comparing a
+        touched file would. The user's own (``git lfs install``) stay."""
+        said = self._text("config", "-z", "--show-scope", "--name-only", "--get-regexp", FILTERS)
+        words = (said or "").split("\0")
+        named = [name for scope, name in zip(words[::2], words[1::2], strict=False) if scope in ("local", "worktree")]
+        env = {"GIT_CONFIG_COUNT": str(len(named))}
+        for number, name in enumerate(named):
+            env[f"GIT_CONFIG_KEY_{number}"] = name
+            env[f"GIT_CONFIG_VALUE_{number}"] = "false" if name.endswith(".required") else ""
+        return env
 
 
 def open_clone(folder: Path) -> Clone:
