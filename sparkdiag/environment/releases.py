@@ -112,7 +112,7 @@ def fitting_tags(facts: HostFacts) -> frozenset[Tag]:
     )
 
 
-def published(
+def installable(
     files: Iterable[IndexFile], *, tags: frozenset[Tag], python: tuple[int, int], source: str, pre: bool = False
 ) -> Published:
     """Which releases have a wheel that fits and was not withdrawn. Pure.
@@ -178,10 +178,10 @@ def ask(facts: HostFacts, *, pre: bool = False, timeout_s: float = ANSWER_TIMEOU
             problem = f"{place} could not be asked: {one_line(str(error) or type(error).__name__, limit=200)}"
             break  # an index that wins and is silent may have had other answers than the next
         if files is not None:
-            return published((*files, *own), tags=tags, python=python, source=place, pre=pre)
+            return installable((*files, *own), tags=tags, python=python, source=place, pre=pre)
         problem = f"{place} does not know {DISTRIBUTION}"
     if own:
-        return published(own, tags=tags, python=python, source="the find-links folders of this machine", pre=pre)
+        return installable(own, tags=tags, python=python, source="the find-links folders of this machine", pre=pre)
     raise EnvironmentFault(
         f"which releases of {DISTRIBUTION} exist is not known: {problem}",
         remedy="name them: --releases OLDEST,...,NEWEST (those that are built here: sparkdiag env list)",
@@ -242,7 +242,10 @@ def built_here(facts: HostFacts, *, root: Path) -> Published:
     versions = {
         Version(version.partition("+")[0])
         for one in list_environments(root)
-        if one.complete and (version := one.vllm_version) and f"-{facts.python_tag}-" in one.key
+        if one.complete
+        and one.overlay_of is None
+        and (version := one.vllm_version)
+        and f"-{facts.python_tag}-" in one.key
     }
     locked = [version for version in sorted(versions) if _has_lock(str(version), facts, root=root)]
     return Published(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from packaging.tags import Tag
 from packaging.version import Version
 
-from sparkdiag.environment.releases import IndexFile, Published, parse_project, published, wheels_here
+from sparkdiag.environment.releases import IndexFile, Published, installable, parse_project, wheels_here
 from sparkdiag.environment.sources import PYPI, FindLinks, PackageSources, read_sources, uv_index_urls
 
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
@@ -39,7 +39,7 @@ def page(*files: dict[str, object]) -> str:
 
 def offered(*files: dict[str, object], pre: bool = False) -> Published:
     found = parse_project(page(*files), content_type=JSON_TYPE)
-    return published(found, tags=TAGS, python=PYTHON, source="a page", pre=pre)
+    return installable(found, tags=TAGS, python=PYTHON, source="a page", pre=pre)
 
 
 def versions(known: Published) -> list[str]:
@@ -128,7 +128,7 @@ HTML = """<!DOCTYPE html>
     "content_type", ["text/html", "text/html; charset=UTF-8", "application/vnd.pypi.simple.v1+html"]
 )
 def test_a_page_for_browsers_tells_the_same(content_type: str) -> None:
-    known = published(parse_project(HTML, content_type=content_type), tags=TAGS, python=PYTHON, source="a page")
+    known = installable(parse_project(HTML, content_type=content_type), tags=TAGS, python=PYTHON, source="a page")
     assert versions(known) == ["0.29.0"] and known.releases[0].uploaded_at == ""
     assert [(one.version, one.because) for one in known.left_out] == [
         ("0.30.0", "it was yanked: broken"),
