@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from sparkdiag.bisecting import release_axis as module
 from sparkdiag.bisecting.axis import ChosenAxis
+from sparkdiag.bisecting.document import document_of
+from sparkdiag.bisecting.journal import Finished
 from sparkdiag.bisecting.release_axis import (
     ReleasesAsked,
     as_typed,
@@ -17,10 +19,16 @@ from sparkdiag.bisecting.release_axis import (
     release_axis,
     select,
 )
+from sparkdiag.bisecting.request import BisectRequest
+from sparkdiag.bisecting.state import TrialStep, fold
+from sparkdiag.bisecting.step import next_step
 from sparkdiag.environment.facts import HostFacts
 from sparkdiag.environment.releases import LeftOut, Published, Release
 from sparkdiag.environment.spec import ReleaseSpec, parse_spec
 from sparkdiag.errors import EnvironmentFault, UsageError
+from sparkdiag.evidence.bisection import Target, TrialResult
+from sparkdiag.reproducing.request import ReproRequest
+from sparkdiag.scenario.load import load_scenario
 
 NUMBERS = ("0.27.1", "0.28.0", "0.29.0", "0.30.0", "0.31.0", "0.32.0")
 KNOWN = Published(
@@ -199,3 +207,31 @@ def test_pre_releases_are_asked_for_where_one_is_named(monkeypatch: pytest.Monke
 
 def test_as_typed() -> None:
     assert [one.version for one in as_typed(parse_releases("0.31.0,0.30.0")).releases] == ["0.30.0", "0.31.0"]
+
+
+def test_a_search_over_releases_ends_with_the_command_that_goes_on() -> None:
+    axis = release_axis(select(parse_releases("0.28.0..0.30.0"), KNOWN)).axis
+    request = BisectRequest(
+        repro=ReproRequest(scenario=load_scenario("lab"), env_spec="release:0.30.0", runs_dir="runs"),
+        axis=axis,
+        target=Target(what="frame", frame="_execute"),
+        command=("sparkdiag", "bisect", "--releases", "0.28.0..0.30.0", "--looks-for", "frame:_execute"),
+    )
+    seen = {"0.28.0": False, "0.29.0": True, "0.30.0": True}
+    steps: list[Finished] = []
+    tried: list[str] = []
+    while isinstance(step := next_step(request, fold(request, steps)), TrialStep):
+        result = TrialResult(
+            sha=step.sha, outcome="completed", functions=("_execute",) if seen[step.sha] else (), samples=20
+        )
+        steps.append(Finished(at="", purpose=step.purpose, result=result))
+        tried.append(step.sha)
+    document = document_of(request, fold(request, steps))
+    assert tried == ["0.28.0", "0.30.0", "0.29.0"]  # both ends, and no unwatched run: it could see no frame
+    assert (document.outcome, document.direction) == ("found", "regression")
+    assert [commit.sha for commit in document.commits] == ["0.29.0"]
+    (told,) = [note for note in document.notes if "git -C" in note]
+    assert told.startswith(
+        "the commits between v0.28.0 and v0.29.0 are searched by: sparkdiag bisect --repo path/to/vllm "
+    )
+    assert told.endswith("--env release:0.29.0 --scenario lab --no-reuse --looks-for frame:_execute")
