@@ -9,7 +9,7 @@ from sparkdiag.environment.expected import from_git
 from sparkdiag.environment.model import Environment
 from sparkdiag.environment.overlay import Overlay, ensure_overlay
 from sparkdiag.environment.overlay_base import Base, base_spec, commit_of, find_base, is_cpu
-from sparkdiag.environment.overlay_files import counted
+from sparkdiag.environment.overlay_files import OverlayFiles, counted
 from sparkdiag.environment.progress import ProgressSink
 from sparkdiag.environment.revision_plan import (
     RevisionPlan,
@@ -22,7 +22,7 @@ from sparkdiag.environment.spec import ExistingSpec, OverlaySpec, PrecompiledSpe
 from sparkdiag.environment.tree import PACKAGE, paths_between
 from sparkdiag.errors import EnvironmentFault, UsageError
 
-MOST_TELLING = 40
+MOST_TELLING = 12
 """Modules that the probe reads and hashes in each process of the server, beside the watched ones."""
 
 RevisionSpec = OverlaySpec | PrecompiledSpec | SourceSpec
@@ -132,6 +132,7 @@ def _environment(
     modules: tuple[str, ...],
 ) -> Environment:
     tree = Path(overlay.tree)
+    proving = (*modules, *_telling(clone, sha, files=overlay.files))
     return base.environment.model_copy(
         update={
             "spec": spec.text,
@@ -144,23 +145,20 @@ def _environment(
             "revision_sha": sha,
             "vllm_sha": sha,
             "repo": str(clone.folder),
-            "expected_files": from_git(clone, sha, modules=(*modules, *_telling(clone, sha, base=base)), root=tree),
+            "expected_files": from_git(clone, sha, modules=proving, root=tree),
             "notes": (*_notes(sha, base=base, overlay=overlay), *plan.notes),
         }
     )
 
 
-def _telling(clone: Clone, sha: str, *, base: Base) -> tuple[str, ...]:
-    """Modules that prove the revision, beside the watched ones: those in which it differs from its base, or else from
-    its parent; and the package itself, which every process imports."""
-    before = base.sha or clone.resolve(f"{sha}^")
-    paths = (paths_between(clone, before, sha) or ()) if before else ()
-    modules = (path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in paths if _module(path))
-    return (PACKAGE, *islice(modules, MOST_TELLING))
-
-
-def _module(path: str) -> bool:
-    return path.startswith(f"{PACKAGE}/") and path.endswith(".py")
+def _telling(clone: Clone, sha: str, *, files: OverlayFiles) -> tuple[str, ...]:
+    """Modules that prove the revision, beside the watched ones: the package itself, which every process imports, and
+    those that the base has not like this, what the commit itself brought first."""
+    parent = clone.resolve(f"{sha}^")
+    brought = {path.removeprefix(f"{PACKAGE}/") for path in (paths_between(clone, parent, sha) or () if parent else ())}
+    ordered = sorted(files.own, key=lambda path: path not in brought)
+    modules = (path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in ordered)
+    return (PACKAGE, *(f"{PACKAGE}.{module}" for module in islice(modules, MOST_TELLING) if module != "__init__"))
 
 
 def _notes(sha: str, *, base: Base, overlay: Overlay) -> tuple[str, ...]:

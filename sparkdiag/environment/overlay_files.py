@@ -22,6 +22,8 @@ class OverlayFiles(Value):
     """Of the base, to be linked into the revision's tree."""
     same: tuple[str, ...]
     """Modules that base and revision have in common, byte for byte: the base's bytecode is theirs too."""
+    own: tuple[str, ...] = ()
+    """Modules that the base has not, or not like this."""
     foreign: tuple[str, ...] = ()
     """Modules of the base that differ from the commit it is said to be."""
     submodules: tuple[str, ...] = ()
@@ -54,6 +56,7 @@ def choose_files(
     return OverlayFiles(
         links=links,
         same=tuple(sorted({*same, *(path for path in links if base[path] is not None)})),
+        own=tuple(sorted(path for path, entry in held.items() if path.endswith(".py") and base.get(path) != entry.oid)),
         foreign=_foreign(base, at_base),
         submodules=tuple(sorted(path for path, entry in at_revision.items() if entry.mode == SUBMODULE)),
     )
