@@ -78,9 +78,11 @@ def _mark(
     if request.confidence is not None or purpose == "end":
         return mark(found.has, direction)
     point = state.points.get(result.sha)
-    if result.reused_from and state.reuse_fails is not None:
+    if point is None or not point.settled or (result.reused_from and state.reuse_fails is not None):
         return None
-    return mark(point.has, direction) if point is not None and point.settled else None
+    if result.reused_from and point.has != found.has:
+        return None  # it was run itself since
+    return mark(point.has, direction)
 
 
 def _imported(request: BisectRequest, state: State, one: ImportedMark, direction: Direction) -> Trial:

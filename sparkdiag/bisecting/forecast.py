@@ -192,9 +192,9 @@ def _bounds(request: BisectRequest) -> tuple[int, int]:
     if request.confidence is not None:
         return halving, most_trials(candidates)
     predicted = any(sha in request.axis.history.index for sha in request.predicted)
-    least = 2 if predicted and halving > 2 else max(0, halving - 1)
+    least = min(2, halving) if predicted or request.reuse else max(0, halving - 1)
     most = halving + (MOST_EXTRA_TRIALS if predicted else 0)
-    return (1 if request.reuse else least) * request.repeat if candidates > 1 else 0, most * request.repeat
+    return least * request.repeat, most * request.repeat
 
 
 def _first_points(request: BisectRequest, minutes: Callable[[str], float]) -> tuple[str, ...]:

@@ -57,8 +57,8 @@ def _of_reuse(request: BisectRequest, state: State) -> Iterator[str]:
     elif reused:
         number = "1 result was" if len(reused) == 1 else f"{len(reused)} results were"
         yield (
-            f"{number} reused from points with the same watched files: assumes that only these files matter"
-            " (--no-reuse checks)"
+            f"{number} reused from points with the same watched files; what bounds the answer was run itself"
+            " (--no-reuse runs every point)"
         )
 
 

@@ -233,15 +233,13 @@ def _marks(request: BisectRequest, state: State, points: Mapping[str, Point]) ->
 
 
 def _reuse_fails(request: BisectRequest, points: Mapping[str, Point], marks: Mapping[str, Mark]) -> str | None:
-    """Whether the reused results lead into a contradiction: then each point is really run."""
+    """Whether the reused results contradict the others: then each point is really run."""
     if not any(point.reused for point in points.values()):
         return None
     try:
-        left = standing(request.axis.history, marks)
+        standing(request.axis.history, marks)
     except Contradiction:
         return "the reused results contradict the others"
-    if left.found is not None and same_as_a_parent(request, left.found):
-        return f"they lead to {named(request, left.found)}, which leaves the watched files as they were"
     return None
 
 

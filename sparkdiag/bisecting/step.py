@@ -15,6 +15,7 @@ from sparkdiag.bisecting.state import (
     State,
     TrialStep,
     commit_of,
+    has_blobs,
     named,
     runs_of,
 )
@@ -138,6 +139,7 @@ def _search_step(request: BisectRequest, state: State, minutes: Minutes) -> Tria
         return reused
     free = {one.sha for one in request.imported} | {sha for sha, point in state.points.items() if point.reused}
     sha = next_trial(history, state.marks, predicted=request.predicted, minutes=minutes, free=free)
+    sha = _unchecked(request, state, now) if sha is None else _oldest_alike(request, now, sha)
     if sha is not None:
         return TrialStep(sha=sha, purpose="search")
     if now.found is not None:
@@ -165,6 +167,34 @@ def _reuse_step(request: BisectRequest, state: State, now: Standing) -> ReuseSte
         run for run in reversed(runs_of(state, source, "end", "search")) if run.reused_from not in history.index
     )
     return ReuseStep(result=result.model_copy(update={"sha": sha, "reused_from": source, "minutes": 0.0}))
+
+
+def _unchecked(request: BisectRequest, state: State, now: Standing) -> str | None:
+    """A point that the answer stands on and that only a reused result, or none, speaks for: it is run after all.
+
+    What is left is bounded by its newest point, which has to be new, and by the parents outside, which have to be old.
+    If files that are not watched matter too, a boundary that was only reused is where the search would go wrong.
+    """
+    history = request.axis.history
+    run = {sha: side for sha, side in state.marks.items() if sha not in state.points or not state.points[sha].reused}
+    really = standing(history, run)
+    if really.candidates == now.candidates:
+        return None
+    outside = [
+        parent
+        for sha in now.candidates
+        for parent in commit_of(request, sha).parents
+        if parent in history.index and parent not in now.candidates
+    ]
+    return next((sha for sha in (now.candidates[-1], *outside) if sha in really.testable), None)
+
+
+def _oldest_alike(request: BisectRequest, now: Standing, sha: str) -> str:
+    """Of the points with the same watched files, which tell the same, the one that may itself be the culprit."""
+    blobs = commit_of(request, sha).suspect_blobs
+    if not request.reuse or not has_blobs(blobs) or sha in request.predicted:
+        return sha
+    return next(other for other in now.testable if commit_of(request, other).suspect_blobs == blobs)
 
 
 def _same_files(request: BisectRequest, state: State, sha: str) -> str | None:

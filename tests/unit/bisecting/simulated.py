@@ -4,8 +4,12 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 
 from sparkdiag.bisecting.axis import Axis
+from sparkdiag.bisecting.document import document_of
 from sparkdiag.bisecting.history import History
+from sparkdiag.bisecting.journal import Finished
 from sparkdiag.bisecting.request import BisectRequest
+from sparkdiag.bisecting.state import Conclusion, ReuseStep, TrialStep, fold
+from sparkdiag.bisecting.step import next_step
 from sparkdiag.evidence.bisection import Bisection, Commit, Purpose, Signature, TrialResult
 from sparkdiag.reproducing.request import ReproRequest
 from sparkdiag.scenario.model import PromptSettings, Scenario, ServerSettings
@@ -136,6 +140,25 @@ class SimulatedRunner:
     def searched(self) -> list[str]:
         """Points run between the ends, in order."""
         return [sha for sha, purpose in self.ran if purpose == "search"]
+
+
+def play(
+    request: BisectRequest, runner: SimulatedRunner, *, given: Sequence[Finished] = ()
+) -> tuple[Bisection, list[Finished]]:
+    """The search without a disk: its document, and the results in order. ``given``: what the journal holds already."""
+    finished = list(given)
+    for _ in range(1000):
+        state = fold(request, finished)
+        step = next_step(request, state, minutes=runner.minutes)
+        match step:
+            case Conclusion():
+                return document_of(request, state), finished
+            case ReuseStep():
+                finished.append(Finished(at="", purpose="search", result=step.result))
+            case TrialStep():
+                result = runner.run(step.sha, purpose=step.purpose, healthy=state.healthy)
+                finished.append(Finished(at="", purpose=step.purpose, result=result))
+    raise AssertionError("the search has no end")
 
 
 class RememberingView:

@@ -1,14 +1,11 @@
 """Whole searches in a simulated world: the right culprit, or an honest "cannot tell"."""
 
 import json
-import random
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sparkdiag.bisecting.document import document_of
 from sparkdiag.bisecting.journal import Ended, Started, read_journal
@@ -22,10 +19,8 @@ from tests.unit.bisecting.simulated import (
     RememberingView,
     SimulatedRunner,
     chain,
-    random_history,
     request_for,
     sha_of,
-    skipped,
 )
 
 NOW = datetime(2026, 5, 26, 8, 15, 2, tzinfo=UTC)
@@ -65,36 +60,3 @@ def test_the_culprit_is_found_and_everything_is_written_down(folder: BisectionFo
     assert isinstance(steps[-1], Ended)
     assert sum(isinstance(step, Started) for step in steps) == len(runner.ran)
     assert document_of(request, fold(request, steps)) == found
-
-
-@given(seed=st.integers(0, 10**9), length=st.integers(2, 60), fix=st.booleans())
-def test_every_monotone_history_gives_its_culprit(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, length: int, fix: bool
-) -> None:
-    chance = random.Random(seed)
-    history = random_history(chance, length)
-    culprit = sha_of(chance.randrange(1, length))
-    folder = BisectionFolder.create(tmp_path_factory.mktemp("runs"), scenario_name="x", dcp=2, now=NOW)
-    found = searched(request_for(history), SimulatedRunner(history, culprit, fix=fix), folder)
-    assert [commit.sha for commit in found.commits] == [culprit]
-    assert found.outcome == "found"
-
-
-@given(seed=st.integers(0, 10**9), length=st.integers(3, 60), share=st.floats(0, 0.9))
-def test_skips_never_lead_to_a_wrong_culprit(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, length: int, share: float
-) -> None:
-    chance = random.Random(seed)
-    history = random_history(chance, length)
-    culprit = sha_of(chance.randrange(1, length))
-    cannot = {sha_of(number): lambda sha, _: skipped(sha) for number in range(1, length - 1) if chance.random() < share}
-    folder = BisectionFolder.create(tmp_path_factory.mktemp("runs"), scenario_name="x", dcp=2, now=NOW)
-    runner = SimulatedRunner(history, culprit, overrides=cannot)
-    answer = searched(request_for(history), runner, folder)
-    left = [commit.sha for commit in answer.commits]
-    assert culprit in left
-    assert (answer.outcome == "found") == (left == [culprit])
-    if answer.outcome == "candidates":
-        assert answer.reason is not None
-        assert "does not start" in answer.reason
-        assert sorted(left, key=history.index.__getitem__) == left

@@ -1,0 +1,399 @@
+"""What is tried next, and what is concluded: the rules of the search, played through without a disk."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkdiag.bisecting.history import History
+from sparkdiag.bisecting.journal import Finished
+from sparkdiag.bisecting.request import BisectRequest
+from sparkdiag.evidence.bisection import Bisection, Purpose, Target, TrialResult
+from tests.unit.bisecting.simulated import (
+    OTHER_STALL,
+    SimulatedRunner,
+    chain,
+    completed,
+    play,
+    random_history,
+    request_for,
+    sha_of,
+    skipped,
+    stalled,
+)
+
+HISTORY = chain(16)
+OLD, NEW = sha_of(0), sha_of(15)
+Override = Callable[[str, Purpose], TrialResult]
+
+
+def skip(sha: str, _purpose: Purpose) -> TrialResult:
+    return skipped(sha)
+
+
+def shas(answer: Bisection) -> list[str]:
+    return [commit.sha for commit in answer.commits]
+
+
+def reason(answer: Bisection) -> str:
+    assert answer.reason is not None
+    return answer.reason
+
+
+@given(seed=st.integers(0, 10**9), length=st.integers(2, 60), fix=st.booleans(), controls=st.booleans())
+def test_every_monotone_history_gives_its_culprit(seed: int, length: int, fix: bool, controls: bool) -> None:
+    chance = random.Random(seed)
+    history = random_history(chance, length)
+    culprit = sha_of(chance.randrange(1, length))
+    predicted = tuple(sha_of(chance.randrange(length)) for _ in range(chance.randrange(3)))
+    request = request_for(history, controls=controls, predicted=predicted, repeat=chance.choice([1, 1, 2]))
+    answer, _ = play(request, SimulatedRunner(history, culprit, fix=fix))
+    assert (answer.outcome, shas(answer)) == ("found", [culprit])
+    assert answer.direction == ("fix" if fix else "regression")
+
+
+@given(seed=st.integers(0, 10**9), length=st.integers(3, 60), share=st.floats(0, 0.9))
+def test_skips_never_lead_to_a_wrong_culprit(seed: int, length: int, share: float) -> None:
+    chance = random.Random(seed)
+    history = random_history(chance, length)
+    culprit = sha_of(chance.randrange(1, length))
+    cannot = {sha_of(number): skip for number in range(1, length - 1) if chance.random() < share}
+    answer, _ = play(request_for(history), SimulatedRunner(history, culprit, overrides=cannot))
+    assert culprit in shas(answer)
+    assert (answer.outcome == "found") == (len(answer.commits) == 1)
+    assert sorted(shas(answer), key=history.index.__getitem__) == shas(answer)
+    if answer.outcome == "candidates":
+        assert "does not start" in reason(answer)
+
+
+def random_blobs(chance: random.Random, history: History, *, culprit: str, share: float) -> History:
+    """Watched files that change here and there, always at the culprit, and never in a merge unless both sides did."""
+    blobs: dict[str, str] = {}
+    for number, commit in enumerate(history.commits):
+        before = [blobs[parent] for parent in commit.parents]
+        same = bool(before) and len(set(before)) == 1 and commit.sha != culprit and chance.random() > share
+        blobs[commit.sha] = before[0] if same else f"blob {number}"
+    return History(
+        commits=tuple(commit.model_copy(update={"suspect_blobs": (blobs[commit.sha],)}) for commit in history.commits)
+    )
+
+
+@given(seed=st.integers(0, 10**9), length=st.integers(2, 60), share=st.floats(0, 0.5), skips=st.floats(0, 0.3))
+def test_reuse_where_only_the_watched_files_matter(seed: int, length: int, share: float, skips: float) -> None:
+    chance = random.Random(seed)
+    plain = random_history(chance, length)
+    culprit = sha_of(chance.randrange(1, length))
+    history = random_blobs(chance, plain, culprit=culprit, share=share)
+    cannot = {sha_of(number): skip for number in range(1, length - 1) if chance.random() < skips}
+    request = request_for(history, reuse=True)
+    answer, finished = play(request, SimulatedRunner(history, culprit, overrides=cannot))
+    assert culprit in shas(answer)
+    assert (answer.outcome == "found") == (len(answer.commits) == 1)
+    by_sha = {commit.sha: commit for commit in history.commits}
+    for step in finished:
+        if step.result.reused_from:
+            source = by_sha[step.result.reused_from]
+            assert source.suspect_blobs == by_sha[step.result.sha].suspect_blobs
+            assert source.sha not in cannot
+            assert step.result.minutes == 0
+
+
+def test_reuse_saves_trials_and_is_told_of() -> None:
+    history = chain(64, blobs=lambda number: "x" if number < 40 else "y" if number < 50 else "z")
+    runner = SimulatedRunner(history, sha_of(40))
+    answer, _ = play(request_for(history, reuse=True), runner)
+    assert shas(answer) == [sha_of(40)]
+    assert runner.searched() == [sha_of(40), sha_of(39)]
+    reused = [trial for trial in answer.trials if trial.result.reused_from]
+    assert {trial.result.reused_from for trial in reused} <= {sha_of(0), sha_of(63), sha_of(40)}
+    assert all(trial.mark in ("old", "new") for trial in reused)
+    assert any("reused from points with the same watched files" in note for note in answer.notes)
+    assert shas(play(request_for(history, reuse=False), SimulatedRunner(history, sha_of(40)))[0]) == [sha_of(40)]
+
+
+@pytest.mark.parametrize("fix", [True, False])
+def test_where_other_files_matter_too_nobody_is_blamed_wrongly(fix: bool) -> None:
+    """The watched files change at 4 and 12 only, the stall comes anywhere: reused results are wrong for some points,
+    and what bounds the answer is therefore run."""
+    history = chain(16, blobs=lambda number: "x" if number < 4 else "y" if number < 12 else "z")
+    given_up = 0
+    for culprit in range(1, 16):
+        runner = SimulatedRunner(history, sha_of(culprit), fix=fix)
+        answer, _ = play(request_for(history, reuse=True), runner)
+        assert (answer.outcome, shas(answer)) == ("found", [sha_of(culprit)])
+        assert {sha_of(culprit), sha_of(culprit - 1)} <= {sha for sha, _ in runner.ran}
+        assert len(runner.ran) == len(set(runner.ran)), "a point was run twice"
+        given_up += any("reused after all" in note for note in answer.notes)
+        assert any("leaves the watched files" in note for note in answer.notes) == (culprit not in (4, 12))
+    assert given_up == 13
+
+
+@given(seed=st.integers(0, 10**9), length=st.integers(2, 40), share=st.floats(0, 0.6), skips=st.floats(0, 0.3))
+def test_reuse_never_leads_to_a_wrong_culprit(seed: int, length: int, share: float, skips: float) -> None:
+    """The watched files change here and there, and have nothing to do with the stall."""
+    chance = random.Random(seed)
+    history = random_blobs(chance, random_history(chance, length), culprit="", share=share)
+    culprit = sha_of(chance.randrange(1, length))
+    cannot = {sha_of(number): skip for number in range(1, length - 1) if chance.random() < skips}
+    runner = SimulatedRunner(history, culprit, overrides=cannot)
+    answer, _ = play(request_for(history, reuse=True), runner)
+    assert culprit in shas(answer)
+    assert (answer.outcome == "found") == (len(answer.commits) == 1)
+    assert len(runner.ran) == len(set(runner.ran)), "a point was run twice"
+
+
+@pytest.mark.parametrize("controls", [True, False])
+@pytest.mark.parametrize("both", ["yes", "no"])
+def test_ends_that_do_not_differ_tell_which_lever_to_pull(both: str, controls: bool) -> None:
+    here: Override = (lambda sha, _: stalled(sha)) if both == "yes" else (lambda sha, _: completed(sha))
+    runner = SimulatedRunner(HISTORY, sha_of(5), overrides={OLD: here, NEW: here})
+    answer, _ = play(request_for(HISTORY, controls=controls), runner)
+    assert (answer.outcome, answer.commits, answer.direction) == ("inconclusive", (), None)
+    assert ("both ends have it" if both == "yes" else "neither end has it") in reason(answer)
+    assert "--dcp" in reason(answer)
+    assert runner.ran == [(OLD, "end"), (NEW, "end")]
+
+
+def test_ends_that_stall_in_different_ways() -> None:
+    overrides: dict[str, Override] = {OLD: lambda sha, _: stalled(sha, OTHER_STALL)}
+    answer, _ = play(request_for(HISTORY), SimulatedRunner(HISTORY, sha_of(5), overrides=overrides))
+    assert answer.outcome == "inconclusive"
+    assert "stall in different ways" in reason(answer)
+
+
+@pytest.mark.parametrize(("end", "name"), [(OLD, "older"), (NEW, "newer")])
+def test_an_end_that_cannot_be_judged_is_named(end: str, name: str) -> None:
+    runner = SimulatedRunner(HISTORY, sha_of(5), overrides={end: skip})
+    answer, _ = play(request_for(HISTORY), runner)
+    assert answer.outcome == "inconclusive"
+    assert f"the {name} end {end[:10]} cannot be judged: does not start" in reason(answer)
+    assert f"name another {name} end" in reason(answer)
+    assert runner.ran == ([(OLD, "end")] if end == OLD else [(OLD, "end"), (NEW, "end")])
+
+
+def undecided(sha: str, _purpose: Purpose) -> TrialResult:
+    return TrialResult(sha=sha, outcome="inconclusive", reason="slow; no baseline", minutes=9)
+
+
+def test_an_end_that_lacked_a_baseline_is_run_again_with_the_other_ends_time() -> None:
+    runner = SimulatedRunner(HISTORY, sha_of(5), fix=True)
+    blind = {OLD: lambda sha, purpose: undecided(sha, purpose) if runner.healthy[-1] is None else stalled(sha)}
+    runner._overrides = blind
+    answer, _ = play(request_for(HISTORY), runner)
+    assert shas(answer) == [sha_of(5)]
+    assert runner.ran[:3] == [(OLD, "end"), (NEW, "end"), (OLD, "end")]
+    assert [healthy and healthy.sha for healthy in runner.healthy[:3]] == [None, None, NEW]
+    assert any("run again once the other end gave a healthy time" in note for note in answer.notes)
+
+
+def test_it_is_run_again_once_and_no_more() -> None:
+    runner = SimulatedRunner(HISTORY, sha_of(5), fix=True, overrides={OLD: undecided})
+    answer, _ = play(request_for(HISTORY), runner)
+    assert answer.outcome == "inconclusive"
+    assert "older end" in reason(answer)
+    assert runner.ran == [(OLD, "end"), (NEW, "end"), (OLD, "end")]
+
+
+@pytest.mark.parametrize("end", [OLD, NEW])
+@pytest.mark.parametrize("fix", [True, False])
+def test_a_stall_that_watching_brings_or_hides_is_refused(end: str, fix: bool) -> None:
+    has_it = (end == OLD) == fix
+
+    def otherwise(sha: str, purpose: Purpose) -> TrialResult:
+        stalls = has_it != (purpose == "control")
+        return (stalled if stalls else completed)(sha, watched=purpose != "control")
+
+    runner = SimulatedRunner(HISTORY, sha_of(5), fix=fix, overrides={end: otherwise})
+    answer, _ = play(request_for(HISTORY, controls=True), runner)
+    assert (answer.outcome, answer.commits) == ("inconclusive", ())
+    assert "when nobody samples" in reason(answer)
+    assert ("vanishes" in reason(answer)) == has_it
+    assert runner.searched() == []
+
+
+def test_a_control_that_tells_nothing_is_noted_and_holds_nobody_up() -> None:
+    def no_control(sha: str, purpose: Purpose) -> TrialResult:
+        return skipped(sha, "the port was taken") if purpose == "control" else stalled(sha)
+
+    runner = SimulatedRunner(HISTORY, sha_of(5), overrides={NEW: no_control})
+    answer, _ = play(request_for(HISTORY, controls=True), runner)
+    assert shas(answer) == [sha_of(5)]
+    assert f"the unwatched run of {NEW[:10]} tells nothing: the port was taken" in answer.notes
+
+
+def test_a_frame_cannot_be_looked_for_unwatched() -> None:
+    target = Target(what="frame", frame="mqa_logits_torch")
+    runner = SimulatedRunner(HISTORY, sha_of(5))
+    answer, _ = play(request_for(HISTORY, controls=True, target=target), runner)
+    assert (answer.outcome, shas(answer), answer.reference) == ("found", [sha_of(5)], None)
+    assert all(purpose != "control" for _, purpose in runner.ran)
+    assert any("a frame is seen only by who samples" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize("what", ["wrong-needle", "crash"])
+def test_other_targets(what: str) -> None:
+    target = Target.model_validate({"what": what})
+
+    def shows(sha: str, purpose: Purpose) -> TrialResult:
+        watched = purpose != "control"
+        if HISTORY.index[sha] < 5:
+            return completed(sha, watched=watched)
+        if what == "crash":
+            return TrialResult(sha=sha, outcome="crashed", reason="ValueError: no", watched=watched)
+        return completed(sha, watched=watched).model_copy(update={"needle": "wrong"})
+
+    runner = SimulatedRunner(HISTORY, sha_of(5), overrides={commit.sha: shows for commit in HISTORY.commits})
+    answer, _ = play(request_for(HISTORY, controls=True, target=target), runner)
+    assert (answer.outcome, shas(answer)) == ("found", [sha_of(5)])
+    assert sum(purpose == "control" for _, purpose in runner.ran) == 2
+
+
+def test_another_stall_is_no_evidence() -> None:
+    """Whoever counted it as the stall would blame 6; whoever counted it as none would be right by luck only."""
+    overrides: dict[str, Override] = {
+        sha_of(number): lambda sha, _: stalled(sha, OTHER_STALL) for number in range(6, 11)
+    }
+    runner = SimulatedRunner(HISTORY, sha_of(9), overrides=overrides)
+    answer, _ = play(request_for(HISTORY), runner)
+    assert answer.outcome == "candidates"
+    assert shas(answer) == [sha_of(number) for number in range(6, 12)]
+    assert "another stall" in reason(answer)
+    assert all(trial.mark == "skip" for trial in answer.trials if trial.result.sha in overrides)
+
+
+def test_runs_that_disagree_make_a_point_flaky() -> None:
+    runs: dict[str, int] = {}
+
+    def flaky(sha: str, _purpose: Purpose) -> TrialResult:
+        runs[sha] = runs.get(sha, 0) + 1
+        return stalled(sha) if runs[sha] % 2 else completed(sha)
+
+    runner = SimulatedRunner(HISTORY, sha_of(8), overrides={sha_of(8): flaky})
+    answer, _ = play(request_for(HISTORY, repeat=3), runner)
+    assert answer.outcome == "candidates"
+    assert shas(answer) == [sha_of(8), sha_of(9)]
+    assert "flaky: 1 of 2 runs had it" in reason(answer)
+    judged = [sha for sha, purpose in runner.ran if purpose == "search"]
+    assert all(judged.count(sha) == (2 if sha == sha_of(8) else 3) for sha in judged)
+    assert [sha for sha, purpose in runner.ran if purpose == "end"].count(OLD) == 3
+
+
+def test_an_end_whose_runs_disagree_ends_the_search() -> None:
+    runs: list[str] = []
+
+    def flaky(sha: str, _purpose: Purpose) -> TrialResult:
+        runs.append(sha)
+        return stalled(sha) if len(runs) == 1 else completed(sha)
+
+    answer, _ = play(request_for(HISTORY, repeat=2), SimulatedRunner(HISTORY, sha_of(8), overrides={NEW: flaky}))
+    assert answer.outcome == "inconclusive"
+    assert "newer end" in reason(answer)
+    assert "flaky" in reason(answer)
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_predictions_come_first_and_a_wrong_one_is_told_of(right: bool) -> None:
+    history = chain(200)
+    culprit = sha_of(37)
+    predicted = culprit if right else sha_of(120)
+    runner = SimulatedRunner(history, culprit)
+    answer, _ = play(request_for(history, predicted=(predicted,)), runner)
+    assert shas(answer) == [culprit]
+    assert runner.searched()[0] == predicted
+    if right:
+        assert runner.searched() == [culprit, sha_of(36)]
+        assert f"{culprit[:10]} was predicted" in answer.notes
+    else:
+        assert len(runner.searched()) <= 8 + 2
+        assert f"{predicted[:10]} was predicted, and is not it" in answer.notes
+
+
+@pytest.mark.parametrize("fix", [True, False])
+@pytest.mark.parametrize("again", [True, False])
+def test_the_culprits_stall_is_confirmed_before_its_kernel_is_named(fix: bool, again: bool) -> None:
+    def shows(sha: str, purpose: Purpose) -> TrialResult:
+        if purpose == "confirm" and not again:
+            return stalled(sha, OTHER_STALL)
+        return runner.truth(sha, purpose)
+
+    confirmed = sha_of(7) if fix else sha_of(8)
+    runner = SimulatedRunner(HISTORY, sha_of(8), fix=fix, overrides={confirmed: shows})
+    answer, _ = play(request_for(HISTORY, confirm=True), runner)
+    assert (answer.outcome, shas(answer)) == ("found", [sha_of(8)])
+    assert runner.ran[-1] == (confirmed, "confirm")
+    assert sum(purpose == "confirm" for _, purpose in runner.ran) == 1
+    expected = "confirmed: mqa_logits_torch stalls" if again else "which kernel is slow is not known"
+    assert any(expected in note for note in answer.notes)
+
+
+def test_a_stated_confidence_is_reached_although_verdicts_lie() -> None:
+    history = chain(64)
+    lies = random.Random(5)
+
+    def noisy(sha: str, purpose: Purpose) -> TrialResult:
+        truth = runner.truth(sha, purpose)
+        if purpose != "search" or lies.random() > 0.1:
+            return truth
+        return completed(sha) if truth.outcome == "stalled" else truth
+
+    runner = SimulatedRunner(history, sha_of(23), overrides={commit.sha: noisy for commit in history.commits})
+    answer, _ = play(request_for(history, confidence=0.95), runner)
+    assert (answer.outcome, shas(answer)) == ("found", [sha_of(23)])
+    assert answer.confidence is not None
+    assert answer.confidence >= 0.95
+    assert len(runner.searched()) > 6
+    assert any("taken for certain" in note for note in answer.notes)
+
+
+def test_where_verdicts_are_mere_noise_the_search_ends_with_candidates() -> None:
+    chance = random.Random(3)
+    history = chain(32)
+
+    def noise(sha: str, purpose: Purpose) -> TrialResult:
+        if purpose == "end":
+            return runner.truth(sha, purpose)
+        return stalled(sha) if chance.random() < 0.5 else completed(sha)
+
+    runner = SimulatedRunner(history, sha_of(9), overrides={commit.sha: noise for commit in history.commits})
+    answer, _ = play(request_for(history, confidence=0.999999), runner)
+    assert answer.outcome == "candidates"
+    assert len(answer.commits) > 1
+    assert len(runner.searched()) <= 3 * 5 + 20
+    assert "no point has" in reason(answer)
+
+
+def test_with_a_confidence_skips_hide_the_answer_too() -> None:
+    overrides: dict[str, Override] = {sha_of(number): skip for number in (7, 8)}
+    runner = SimulatedRunner(HISTORY, sha_of(8), overrides=overrides)
+    answer, _ = play(request_for(HISTORY, confidence=0.9), runner)
+    assert answer.outcome == "candidates"
+    assert shas(answer) == [sha_of(7), sha_of(8), sha_of(9)]
+    assert "2 could not be judged" in reason(answer)
+
+
+def test_the_first_results_stand_whatever_comes_later(request_with_all: BisectRequest) -> None:
+    """Any beginning of a search leads to its end: nothing is decided outside of what the journal holds."""
+    runner = SimulatedRunner(HISTORY, sha_of(9), overrides={sha_of(7): skip})
+    answer, finished = play(request_with_all, runner)
+    for number in range(len(finished)):
+        again = SimulatedRunner(HISTORY, sha_of(9), overrides={sha_of(7): skip})
+        resumed, everything = play(request_with_all, again, given=finished[:number])
+        assert resumed == answer
+        assert everything == finished
+
+
+@pytest.fixture
+def request_with_all() -> BisectRequest:
+    return request_for(HISTORY, controls=True, confirm=True, repeat=2)
+
+
+def test_an_earlier_run_stands_for_all_runs_of_an_end() -> None:
+    given = [Finished(at="", purpose="end", result=completed(OLD).model_copy(update={"reused_from": "runs/before"}))]
+    runner = SimulatedRunner(HISTORY, sha_of(9))
+    answer, _ = play(request_for(HISTORY, repeat=3), runner, given=given)
+    assert shas(answer) == [sha_of(9)]
+    assert (OLD, "end") not in runner.ran
+    assert runner.healthy[0] == given[0].result
+    assert any("an earlier run stands for it (runs/before)" in note for note in answer.notes)
