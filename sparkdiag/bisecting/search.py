@@ -122,7 +122,8 @@ def _most_telling(
 
     def worth(sha: str) -> tuple[float, int]:
         place = history.index[sha]
-        bits = information_bits((history.ancestors[place] & left).bit_count() / count)
+        inside = (history.ancestors[place] & left).bit_count()
+        bits = information_bits(min(inside, count - inside) / count)  # so that mirrored parts tell the very same
         return bits * runs(place) / price(minutes(sha)), -place
 
     return max(testable, key=worth)
@@ -192,10 +193,9 @@ def _affordable(history: History, marks: Mapping[str, Mark], *, left: int, wante
     those that told little are what a wrong prediction costs."""
     given = _given(history, marks, free)
     tried = sum(1 for sha in marks if sha not in given)
-    inside = _inside(history, wanted, left)
-    most_left = max(inside, left.bit_count() - inside)
-    bound = halving_bound(_left(history, given).bit_count())
-    return tried + 1 + halving_bound(most_left) <= bound + MOST_EXTRA_TRIALS
+    inside = history.ancestors_of(wanted) & left
+    most_left = max(longest_halving(history, inside), longest_halving(history, left & ~inside))
+    return tried + 1 + most_left <= longest_halving(history, _left(history, given)) + MOST_EXTRA_TRIALS
 
 
 def _given(history: History, marks: Mapping[str, Mark], free: Collection[str]) -> dict[str, Mark]:
@@ -208,6 +208,26 @@ def _given(history: History, marks: Mapping[str, Mark], free: Collection[str]) -
         default=widest,
     )
     return {sha: mark for sha, mark in marks.items() if sha in free or sha in (widest, narrowest)}
+
+
+def longest_halving(history: History, left: int) -> int:
+    """Trials that plain halving of a set of candidates takes at most: ``halving_bound`` on a straight history, more
+    where lines branch so that no commit halves them. Every answer parts the set, so this costs little more than one
+    look at each commit for each trial."""
+    longest = 0
+    waiting = [(left, 0)]
+    while waiting:
+        bits, trials = waiting.pop()
+        count = bits.bit_count()
+        if count <= 1:
+            longest = max(longest, trials)
+            continue
+        inside = min(
+            (history.ancestors[place] & bits for place in places(bits)),
+            key=lambda inside: abs(2 * inside.bit_count() - count),
+        )
+        waiting += [(inside, trials + 1), (bits & ~inside, trials + 1)]
+    return longest
 
 
 def halving_bound(candidates: int) -> int:
