@@ -69,6 +69,7 @@ def clone_axis(
 
     Raises ``UsageError`` for ends that make no range, ``EnvironmentFault`` for a clone that lacks what is asked.
     """
+    clone = clone.top()
     if good is not None or bad is not None:
         if around is not None or span is not None:
             raise UsageError("--around and --span make a range of their own", remedy="give --good and --bad only")

@@ -17,7 +17,7 @@ def suspect_diff(repo: Path, *, old_sha: str, new_sha: str, paths: Sequence[str]
     """What changed in the watched files between two commits, as git prints it: without secrets and without what a
     terminal obeys, at most about ``MAX_DIFF_BYTES``. Empty without paths or changes, or when git could not tell."""
     try:
-        found = unified_diff(open_clone(repo), old_sha, new_sha, paths, limit=MAX_DIFF_BYTES) if paths else None
+        found = unified_diff(open_clone(repo).top(), old_sha, new_sha, paths, limit=MAX_DIFF_BYTES) if paths else None
     except EnvironmentFault:
         return ""
     if found is None:

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Self, cast
 
 # Where no git is installed this import would fail, and with it everything that needs none.
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
@@ -26,8 +26,13 @@ FILTERS = r"^filter\..*\.(clean|smudge|process|required)$"
 ABBREVIATED = re.compile(r"[0-9a-f]{4,39}")
 MAX_FITTING = 1000
 # A clone may name programs that git runs (fsmonitor), and a partial one fetches what it lacks: neither here.
-# A hook or an alias that called us may have set what git would take for the repository: not here.
-PLAIN = ("env", "-u", "GIT_DIR", "-u", "GIT_WORK_TREE", "-u", "GIT_INDEX_FILE", "-u", "GIT_OBJECT_DIRECTORY", "git")
+# A hook or an alias that called us may have set what git would take for the repository, or for a path: not here.
+CALLERS = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_PREFIX"),
+    *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE"),
+    *("GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"),
+)
+PLAIN = ("env", *(word for name in CALLERS for word in ("-u", name)), "git")
 SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 # Replace refs and grafts show other parents or contents under a commit's id. They are local to the clone: whoever else
 # reads an id that we name sees the original, so we look at the original too.
@@ -131,6 +136,11 @@ class Clone:
         """Top of the working tree; None for a bare clone or no clone."""
         found = self._text("rev-parse", "--show-toplevel")
         return Path(found) if found else None
+
+    def top(self) -> Self:
+        """The same clone, asked from its top, where paths are the repository's own."""
+        root = self.root()
+        return self if root is None or root == self.folder else type(self)(root, timeout_s=self._timeout_s)
 
     def resolve(self, revision: str) -> str | None:
         """The commit's 40 digits; None when the clone has no such commit, or an abbreviation fits several."""

@@ -1,7 +1,7 @@
 """Commits of a clone, thousands at a time: their order, the watched files they hold, what they say and change.
 
-Git's plumbing commands only: unlike ``git log`` and ``git diff`` they obey no user setting that runs a program
-(``log.showSignature``, ``diff.external``).
+Paths are the repository's own, so the clone must be asked from its top (``Clone.top``). Git's plumbing commands only:
+unlike ``git log`` and ``git diff`` they obey no setting that runs a program (``log.showSignature``, ``diff.external``).
 """
 
 import re

@@ -143,6 +143,20 @@ def test_links_and_folders_in_place_of_a_watched_file(tmp_path: Path) -> None:
     assert len({commit.suspect_blobs for commit in folders}) == 3
 
 
+def test_a_folder_inside_a_checkout_stands_for_the_whole(tmp_path: Path) -> None:
+    ids = write(tmp_path / "x.git", line(9))
+    git(tmp_path, "clone", "-q", "x.git", "repo")
+    inside = tmp_path / "repo" / "vllm"
+    git(inside, "config", "diff.relative", "true")
+    for only_watched_paths in (False, True):
+        chosen = clone_axis(
+            open_clone(inside), scenario=scenario_of(), good=ids[0], bad=ids[8], only_watched_paths=only_watched_paths
+        )
+        assert chosen.axis.repo == str(tmp_path / "repo") and chosen.suspect_paths == ("vllm/indexer.py",)
+        assert len({commit.suspect_blobs for commit in chosen.axis.history.commits}) == 3
+    assert "+3" in suspect_diff(inside, old_sha=ids[2], new_sha=ids[3], paths=chosen.suspect_paths)
+
+
 def test_ends_are_ordered_by_ancestry(tmp_path: Path) -> None:
     folder = tmp_path / "x.git"
     ids = write(folder, line(6))

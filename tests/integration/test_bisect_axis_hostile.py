@@ -209,6 +209,7 @@ def armed(repo: Path, marker: Path) -> None:
         "protocol.ext.allow": "always",
         "color.ui": "always",
         "diff.noprefix": "true",
+        "diff.relative": "true",
         "i18n.logOutputEncoding": "UTF-16",
     }
     git(repo, "config", "core.repositoryFormatVersion", "1")
@@ -271,7 +272,8 @@ def test_callers_git_variables_and_a_bare_clone_by_name(tmp_path: Path, monkeypa
     write(other, [Written(subject="elsewhere")])
     configuration = tmp_path / "gitconfig"
     configuration.write_text("[safe]\n\tbareRepository = explicit\n")
-    for name, value in {"GIT_DIR": other, "GIT_CONFIG_GLOBAL": configuration}.items():
+    strange = {"GIT_DIR": other, "GIT_COMMON_DIR": other, "GIT_GLOB_PATHSPECS": 1, "GIT_CONFIG_GLOBAL": configuration}
+    for name, value in strange.items():
         monkeypatch.setitem(os.environ, name, str(value))
     clone = open_clone(folder)
     assert clone.root() is None
