@@ -12,12 +12,12 @@ from sparkdiag.bisecting.release_pair import require_tags
 from sparkdiag.bisecting.request import BisectRequest
 from sparkdiag.bisecting.values_axis import values_axis
 from sparkdiag.environment.cache import cache_root
-from sparkdiag.environment.clone import Clone, open_clone
+from sparkdiag.environment.clone import open_clone
 from sparkdiag.environment.config import read_config
 from sparkdiag.environment.facts import gather_facts
 from sparkdiag.environment.labtree import lab_repo
 from sparkdiag.environment.spec import ExistingSpec, LabSpec, ReleaseSpec
-from sparkdiag.errors import UsageError
+from sparkdiag.errors import EnvironmentFault, UsageError
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.bisection import AxisKind
 from sparkdiag.evidence.run import RunRecord
@@ -65,9 +65,9 @@ def question(asked: Asked, *, command: Sequence[str]) -> Question:
         timeout_s=asked.timeout_s,
         extra_args=asked.extra_args,
     )
+    chosen = _chosen(asked, resolved, scenario)
     if not asked.dry_run:
         require_model(scenario)
-    chosen = _chosen(asked, resolved, scenario)
     request = _request(asked, resolved, scenario, chosen, command=command)
     return Question(
         request=request,
@@ -131,13 +131,12 @@ def _lab(asked: Asked, scenario: Scenario) -> ChosenAxis:
 
 
 def _clone(asked: Asked, resolved: Resolved, scenario: Scenario, *, folder: Path) -> ChosenAxis:
-    remedy = "name a git clone of vLLM: --repo path/to/vllm"
     if not folder.is_dir():
-        raise UsageError(f"--repo {folder} is no folder", remedy=remedy)
-    need_git(f"to look into --repo {folder}")
-    clone = Clone(folder)
-    if not clone.is_clone():
-        raise UsageError(f"--repo {folder} is no git clone", remedy=remedy)
+        raise UsageError(f"--repo {folder} is no folder", remedy="name a git clone of vLLM: --repo path/to/vllm")
+    try:
+        clone = open_clone(folder)
+    except EnvironmentFault as fault:
+        raise UsageError(f"--repo: {fault.message}", remedy=fault.remedy) from fault
     chosen = clone_axis(
         clone,
         scenario=scenario,

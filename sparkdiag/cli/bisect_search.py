@@ -13,7 +13,7 @@ import typer
 from sparkdiag.cli.exit_codes import exit_code_of_bisection
 from sparkdiag.cli.failures import print_error
 from sparkdiag.errors import ExitCode, SparkdiagError, UsageError
-from sparkdiag.harmless.excerpt import one_line
+from sparkdiag.harmless.excerpt import excerpt, one_line
 
 if TYPE_CHECKING:
     from sparkdiag.bisecting.asked import Asked
@@ -157,7 +157,7 @@ def _plan(asking: "Question", *, as_json: bool) -> ExitCode:
         typer.echo(json.dumps(redact_document(plan_document(asking, expected)), indent=2))
     else:
         for line in (*plan_lines(asking, expected), "nothing was started"):
-            typer.echo(one_line(line, limit=400))
+            typer.echo(excerpt(line, limit=400))
     return ExitCode.DONE
 
 

@@ -20,7 +20,7 @@ def require_model(scenario: Scenario) -> None:
     if scenario.server.model is None and not scenario.lab:
         raise UsageError(
             f"scenario {scenario.name} names no model and the environment brings none",
-            remedy="sparkdiag repro --model PATH_OR_NAME",
+            remedy="name one: --model PATH_OR_NAME",
         )
     check_model(scenario.server.model)
 
@@ -30,7 +30,7 @@ def check_model(model: str | None) -> None:
     if model is None or not is_path(model):
         return
     path = Path(model)
-    remedy = "sparkdiag repro --model /path/to/the/model (or a hub name: ORGANISATION/NAME)"
+    remedy = "--model /path/to/the/model (or a hub name: ORGANISATION/NAME)"
     if model.startswith("~"):
         # The shell expands it only where it stands first and unquoted; neither vLLM nor we do.
         raise UsageError(f"the model {shown(model)} starts with a ~ that nobody expanded", remedy=remedy)
