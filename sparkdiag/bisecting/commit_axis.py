@@ -7,7 +7,7 @@ from sparkdiag.bisecting.axis import Axis, ChosenAxis
 from sparkdiag.bisecting.commit_ends import Ends, around_ends, named_commit, named_ends
 from sparkdiag.bisecting.history import History
 from sparkdiag.environment.clone import Clone
-from sparkdiag.environment.commits import ABSENT, first_commit, read_commits, with_blobs
+from sparkdiag.environment.commits import ABSENT, count_between, first_commit, read_commits, with_blobs
 from sparkdiag.environment.expected import module_paths, watched_modules
 from sparkdiag.errors import UsageError
 from sparkdiag.evidence.bisection import Commit
@@ -120,7 +120,9 @@ def _chosen(
         read_from=str(clone.folder),
         lab=lab,
     )
-    notes = (*ends.notes, *_left_out(only_watched_paths, first_parent=first_parent), *missing, *_blind(commits, paths))
+    total = count_between(clone, old=ends.old, new=ends.new, first_parent=first_parent) if only_watched_paths else None
+    left_out = _left_out(total, len(commits) - 1, only_watched_paths=only_watched_paths, first_parent=first_parent)
+    notes = (*ends.notes, *left_out, *missing, *_blind(commits, paths))
     return ChosenAxis(axis=axis, suspect_paths=present, predicted=predicted, notes=notes)
 
 
@@ -155,10 +157,15 @@ def _predicted(
     return here, missing
 
 
-def _left_out(only_watched_paths: bool, *, first_parent: bool) -> tuple[str, ...]:
+def _left_out(total: int | None, searched: int, *, only_watched_paths: bool, first_parent: bool) -> tuple[str, ...]:
+    """What a restricted search cannot see, in the words of who is blamed for it."""
     notes = []
     if only_watched_paths:
-        notes.append("only commits that change a watched file are searched; the newer end stands for what comes after")
+        of = f"of {total} commits" if total is not None else "of all commits"
+        notes.append(
+            f"{of} only {searched} are searched: those that change a watched file, and the newer end; "
+            "what another commit brought is blamed on the next one searched"
+        )
     if first_parent:
         notes.append("merges count as one commit (--first-parent): a culprit may be a whole merged branch")
     return tuple(notes)

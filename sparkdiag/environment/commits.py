@@ -210,6 +210,13 @@ def steps_towards(clone: Clone, sha: str, head: str) -> tuple[str, ...]:
     return tuple(step.decode() for step in (line or b"").split() if step in inside)
 
 
+def count_between(clone: Clone, *, old: str, new: str, first_parent: bool = False) -> int | None:
+    """How many commits ``new`` contains and ``old`` does not; None when git could not tell."""
+    only = ("--first-parent",) if first_parent else ()
+    said = clone.output("rev-list", "--count", *only, f"^{old}", new, "--")
+    return int(said) if said is not None and said.strip().isdigit() else None
+
+
 def commit_date(clone: Clone, sha: str) -> str | None:
     """When the commit was made, ISO 8601."""
     return next((commit.committed_at for commit in _listed(clone, "--no-walk", sha, "--")), None)
