@@ -22,11 +22,13 @@ from sparkdiag.errors import UsageError
 from sparkdiag.evidence.bisection import Bisection, TrialResult
 from sparkdiag.evidence.run import RunRecord
 from sparkdiag.evidence.verdict import EvidenceItem
+from sparkdiag.harmless.documents import redact_document
 from sparkdiag.harmless.secrets import redact_text
 from sparkdiag.recording.bisection import BisectionFolder
 from sparkdiag.recording.read import read_run
 
-__all__ = ["bisect"]
+_MAY_DIFFER = frozenset({"ready_timeout_s", "max_model_len", "served_model_name"})
+"""What an earlier run of an end may have had otherwise: it makes no prompt slow."""
 
 
 def _utc_now() -> datetime:
@@ -181,18 +183,15 @@ def earlier_run(request: BisectRequest, sha: str, run: Path) -> TrialResult:
 
 def _not_of_that_point(request: BisectRequest, sha: str, record: RunRecord) -> str | None:
     """What of a run differs from the run of the point that would be made here. Pure."""
-    wanted = trial_request(request.repro, request.axis, sha).scenario
+    wanted = redact_document(trial_request(request.repro, request.axis, sha).scenario.model_dump(mode="json"))
     ran = record.scenario
-    server, prompt = ran.get("server") or {}, ran.get("prompt") or {}
-    facts: tuple[tuple[str, object, object], ...] = (
-        ("scenario", ran.get("name"), wanted.name),
-        ("DCP", server.get("dcp"), wanted.server.dcp),
-        ("TP", server.get("tp"), wanted.server.tp),
-        ("prompt tokens", prompt.get("tokens"), wanted.prompt.tokens),
-    )
-    for what, found, asked in facts:
-        if found != asked:
-            return f"its {what} is {found}, not {asked}"
+    if ran.get("name") != wanted["name"]:
+        return f"it is of the scenario {ran.get('name')}, not {wanted['name']}"
+    for section in ("server", "prompt"):
+        for key, asked in wanted[section].items():
+            found = (ran.get(section) or {}).get(key, asked)
+            if found != asked and key not in _MAY_DIFFER:
+                return f"its {section}.{key} is {found}, not {asked}"
     if request.axis.kind == "commits" and record.revision.sha != sha:
         return f"it ran revision {(record.revision.sha or 'unknown')[:10]}"
     if request.axis.kind == "releases" and record.revision.version != sha:
