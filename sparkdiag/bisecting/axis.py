@@ -22,6 +22,8 @@ class Axis(Value):
     """Where commits are read: ``repo``, or the lab's own repository; None for other axes."""
     lab: bool = False
     """The commits are the lab's: a point is run as ``ReproRequest.revision``."""
+    stand_in: bool = False
+    """``new`` changes no watched file on an axis of those that do: it stands for all that was left out before it."""
     env_specs: dict[str, str] = {}
     """The environment of each point where it differs by point: ``overlay:SHA@BASE``, ``release:VERSION``."""
 

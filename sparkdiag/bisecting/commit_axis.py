@@ -7,7 +7,7 @@ from sparkdiag.bisecting.axis import Axis, ChosenAxis
 from sparkdiag.bisecting.commit_ends import Ends, around_ends, named_commit, named_ends
 from sparkdiag.bisecting.history import History
 from sparkdiag.environment.clone import Clone
-from sparkdiag.environment.commits import ABSENT, count_between, first_commit, read_commits, with_blobs
+from sparkdiag.environment.commits import ABSENT, count_between, first_commit, is_listed, read_commits, with_blobs
 from sparkdiag.environment.expected import module_paths, watched_modules
 from sparkdiag.errors import UsageError
 from sparkdiag.evidence.bisection import Commit
@@ -119,6 +119,8 @@ def _chosen(
         repo=None if lab else str(clone.folder),
         read_from=str(clone.folder),
         lab=lab,
+        stand_in=bool(limited)
+        and not is_listed(clone, ends.new, old=ends.old, first_parent=first_parent, paths=limited),
     )
     total = count_between(clone, old=ends.old, new=ends.new, first_parent=first_parent) if only_watched_paths else None
     left_out = _left_out(total, len(commits) - 1, only_watched_paths=only_watched_paths, first_parent=first_parent)

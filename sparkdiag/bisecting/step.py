@@ -39,8 +39,19 @@ def next_step(
         return before
     step = noisy_step(request, state) if request.confidence is not None else _search_step(request, state, minutes)
     if isinstance(step, Conclusion) and step.outcome == "found":
-        return _confirm_step(request, state, step.commits[0]) or step
+        return _left_out(request, step.commits[0]) or _confirm_step(request, state, step.commits[0]) or step
     return step
+
+
+def _left_out(request: BisectRequest, culprit: str) -> Conclusion | None:
+    """The newer end of a restricted search is no culprit where it stands for commits that were left out."""
+    if culprit != request.axis.new or not request.axis.stand_in:
+        return None
+    last = ", ".join(named(request, parent) for parent in commit_of(request, culprit).parents)
+    return _inconclusive(
+        f"no commit that changes a watched file brought it: it came between {last} and {named(request, culprit)}",
+        lever="search between these two without --only-watched-paths",
+    )
 
 
 def _end_step(request: BisectRequest, state: State) -> TrialStep | Conclusion | None:

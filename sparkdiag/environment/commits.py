@@ -210,6 +210,13 @@ def steps_towards(clone: Clone, sha: str, head: str) -> tuple[str, ...]:
     return tuple(step.decode() for step in (line or b"").split() if step in inside)
 
 
+def is_listed(clone: Clone, sha: str, *, old: str, first_parent: bool = False, paths: Sequence[str]) -> bool:
+    """Whether the newer end itself is among the commits that change one of ``paths``."""
+    only = ("--first-parent",) if first_parent else ()
+    said = clone.output(_LITERAL, "rev-list", "--topo-order", "--max-count=1", *only, f"^{old}", sha, "--", *paths)
+    return said is not None and said.decode(errors="replace").strip() == sha
+
+
 def count_between(clone: Clone, *, old: str, new: str, first_parent: bool = False) -> int | None:
     """How many commits ``new`` contains and ``old`` does not; None when git could not tell."""
     only = ("--first-parent",) if first_parent else ()

@@ -7,9 +7,11 @@ import pytest
 
 from sparkdiag.bisecting.commit_axis import clone_axis, lab_axis
 from sparkdiag.bisecting.culprit import suspect_diff
+from sparkdiag.bisecting.search import next_trial, standing
 from sparkdiag.environment.clone import Clone, open_clone
 from sparkdiag.environment.commits import read_commits, with_blobs
 from sparkdiag.errors import UsageError
+from sparkdiag.evidence.bisection import Mark
 from sparkdiag.lab.history import FIX_COMMIT, MAIN_COMMIT, SUSPECT_COMMIT, ensure_lab_repo
 from sparkdiag.scenario.load import load_scenario
 from tests.integration.axis_case import Written, git, line, scenario_of, write
@@ -27,9 +29,9 @@ def random_history(seed: int, *, count: int = 24) -> list[Written]:
         if other != parents[0] and chance.random() < 0.4:
             parents.append(other)
         files: dict[str, str | None] = {"other": str(place)}
-        if chance.random() < 0.4:
-            files["vllm/indexer.py"] = chance.choice(["1", "2", None])
-            files["vllm/new/indexer.py"] = chance.choice(["1", "2", None])
+        if chance.random() < 0.6:
+            files["vllm/indexer.py"] = chance.choice([str(place), "1", None])
+            files["vllm/new/indexer.py"] = chance.choice([str(place), "1", None])
         commits.append(Written(parents=parents, files=files))
     return commits
 
@@ -67,13 +69,44 @@ def test_path_restriction_keeps_gits_commits_and_the_ends(tmp_path: Path, seed: 
         assert all(set(commit.parents) <= known for commit in got)
 
 
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("first_parent", "watched"), [(False, False), (True, False), (False, True), (True, True)])
+def test_the_culprit_is_that_of_git_bisect(tmp_path: Path, seed: int, first_parent: bool, watched: bool) -> None:
+    folder = tmp_path / "x.git"
+    ids = write(folder, random_history(seed, count=30))
+    chosen = clone_axis(
+        open_clone(folder),
+        scenario=scenario_of(),
+        good=ids[0],
+        bad=ids[-1],
+        first_parent=first_parent,
+        only_watched_paths=watched,
+    )
+    history = chosen.axis.history
+    listed = set(git(folder, "rev-list", "main", "--", *(chosen.suspect_paths if watched else ())).split())
+    assert chosen.axis.stand_in == (ids[-1] not in listed)
+    possible = [commit for commit in history.commits[1:] if commit.sha in listed]  # git names none of the others
+    for culprit in random.Random(seed).sample(possible, k=3):
+        marks: dict[str, Mark] = {chosen.axis.old: "old", chosen.axis.new: "new"}
+        while (tried := next_trial(history, marks)) is not None:
+            contains = Clone(folder).is_ancestor(culprit.sha, tried)
+            marks[tried] = "new" if contains else "old"
+        options = ["--first-parent"] if first_parent else []
+        paths = ["--", *chosen.suspect_paths] if watched else []
+        git(folder, "bisect", "start", "--no-checkout", *options, ids[-1], ids[0], *paths)
+        git(folder, "bisect", "run", "sh", "-c", f"! git merge-base --is-ancestor {culprit.sha} BISECT_HEAD")
+        assert standing(history, marks).found == git(folder, "rev-parse", "refs/bisect/bad")
+        git(folder, "bisect", "reset")
+
+
 def test_the_new_end_contains_all_that_a_path_restriction_leaves(tmp_path: Path) -> None:
     folder = tmp_path / "x.git"
     ids = write(folder, line(9))
     chosen = clone_axis(open_clone(folder), scenario=scenario_of(), good=ids[1], bad=ids[8], only_watched_paths=True)
     points = [(commit.sha, commit.parents) for commit in chosen.axis.history.commits]
     assert points == [(ids[1], ()), (ids[3], (ids[1],)), (ids[6], (ids[3],)), (ids[8], (ids[6],))]
-    assert any("watched file" in note for note in chosen.notes)
+    assert chosen.axis.stand_in
+    assert "of 7 commits only 3 are searched" in chosen.notes[1]
 
 
 def test_a_merged_branch_is_searched_or_passed_by(tmp_path: Path) -> None:

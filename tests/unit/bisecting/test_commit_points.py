@@ -1,11 +1,14 @@
 """Commits as points: which files are watched, and how the run of a commit is asked for."""
 
+import pytest
+
 from sparkdiag.bisecting.axis import Axis, trial_request
 from sparkdiag.bisecting.commit_axis import only_present, watched_paths
 from sparkdiag.bisecting.history import History
 from sparkdiag.evidence.bisection import AxisKind, Commit
 from sparkdiag.reproducing.request import ReproRequest
 from sparkdiag.scenario.load import load_scenario
+from tests.unit.bisecting.simulated import SimulatedRunner, chain, play, request_for, sha_of
 
 OLD, NEW = "a" * 40, "b" * 40
 TEMPLATE = ReproRequest(scenario=load_scenario("lab"), env_spec="lab", runs_dir="runs", probe=False)
@@ -32,6 +35,20 @@ def test_a_commit_of_a_clone_is_an_environment() -> None:
 def test_a_release_is_an_environment_of_its_own() -> None:
     axis = axis_of(kind="releases", specs={OLD: "release:0.31.0", NEW: "release:0.32.0"})
     assert [trial_request(TEMPLATE, axis, sha).env_spec for sha in (OLD, NEW)] == ["release:0.31.0", "release:0.32.0"]
+
+
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_an_end_that_stands_for_others_is_no_culprit(confidence: float | None) -> None:
+    history = chain(6)
+    plain = request_for(history, confidence=confidence)
+    request = plain.model_copy(update={"axis": plain.axis.model_copy(update={"stand_in": True})})
+    answer, _ = play(request, SimulatedRunner(history, sha_of(5)))
+    assert answer.outcome == "inconclusive" and answer.commits == ()
+    assert answer.reason and "between" in answer.reason and "without --only-watched-paths" in answer.reason
+    answer, _ = play(plain, SimulatedRunner(history, sha_of(5)))
+    assert answer.outcome == "found"
+    answer, _ = play(request, SimulatedRunner(history, sha_of(4)))
+    assert [commit.sha for commit in answer.commits] == [sha_of(4)]
 
 
 def test_every_name_of_a_watched_file_is_watched_once() -> None:
