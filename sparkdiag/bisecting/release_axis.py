@@ -94,7 +94,8 @@ def select(asked: ReleasesAsked, known: Published) -> ChosenReleases:
     """The releases to search out of those that are known. What is named is taken also where it was withdrawn or is a
     pre-release, and that is said. Raises ``UsageError`` for a named one that cannot be installed. Pure."""
     named = [_named(version, known) for version in asked.versions]
-    notes = [f"{one.version} is searched as it is named, although {why}" for one, why in named if why]
+    notes = [f"{known.problem}: only {known.source} are known"] if known.problem else []
+    notes += [f"{one.version} is searched as it is named, although {why}" for one, why in named if why]
     if not asked.is_range:
         return ChosenReleases(releases=tuple(one for one, _ in named), notes=tuple(notes))
     first, last = named[0][0], named[-1][0]

@@ -60,6 +60,8 @@ class Published(Value):
     left_out: tuple[LeftOut, ...] = ()
     source: str
     """Who said so, for people: ``the package index at pypi.org``."""
+    problem: str | None = None
+    """Why who should have been asked was not; one line."""
 
     def find(self, version: str) -> Release | None:
         """The release of that version, however it is written (``0.30`` is ``0.30.0``)."""
@@ -181,7 +183,8 @@ def ask(facts: HostFacts, *, pre: bool = False, timeout_s: float = ANSWER_TIMEOU
             return installable((*files, *own), tags=tags, python=python, source=place, pre=pre)
         problem = f"{place} does not know {DISTRIBUTION}"
     if own:
-        return installable(own, tags=tags, python=python, source="the find-links folders of this machine", pre=pre)
+        found = installable(own, tags=tags, python=python, source="the find-links folders of this machine", pre=pre)
+        return found.model_copy(update={"problem": problem})
     raise EnvironmentFault(
         f"which releases of {DISTRIBUTION} exist is not known: {problem}",
         remedy="name them: --releases OLDEST,...,NEWEST (those that are built here: sparkdiag env list)",

@@ -159,7 +159,7 @@ def side(trial: Trial) -> str:
 def evidence(found: Bisection, trial: Trial) -> str:
     """The trial's evidence in a few words; a function is named where it is not the one that was looked for."""
     result = trial.result
-    if trial.has == "cannot-tell":
+    if trial.has == "cannot-tell" or found.target.what != "stall":
         return trial.because
     if result.outcome == "stalled":
         texts = [item.text for item in result.evidence_for if item.source in ("loop-variables", "kv-cache-usage")]
@@ -167,7 +167,7 @@ def evidence(found: Bisection, trial: Trial) -> str:
         known = found.reference.function if found.reference is not None else None
         function = result.signature.function if result.signature is not None else None
         return ": ".join([*([function] if function and function != known else []), *telling[:1]]) or trial.because
-    if result.outcome == "completed" and result.first_token_s is not None and found.target.what == "stall":
+    if result.outcome == "completed" and result.first_token_s is not None:
         return f"first token after {seconds(result.first_token_s)}"
     return trial.because
 

@@ -45,6 +45,15 @@ def _mode_of_tree() -> str:
     return ""
 
 
+def version() -> str:
+    """Of the tree that is served: a release's wheel has its own."""
+    if str(SITE) not in sys.path:
+        sys.path.append(str(SITE))  # last, as in load_plugins
+    import vllm
+
+    return str(vllm.__version__)
+
+
 def import_vllm() -> None:
     """As vLLM's processes do, which have no title of their own meanwhile."""
     time.sleep(float(os.environ.get("FAKE_VLLM_IMPORT_S", "0")))

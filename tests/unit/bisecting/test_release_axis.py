@@ -112,6 +112,12 @@ def test_a_range_is_what_is_published_in_it_and_says_what_it_left_out() -> None:
     assert chosen.notes == ("left out: 0.28.1 (it was yanked: broken), 0.30.0rc1 (it is a pre-release)",)
 
 
+def test_wheels_of_a_folder_are_not_taken_for_an_indexs_answer() -> None:
+    known = KNOWN.model_copy(update={"source": "the find-links folders of this machine", "problem": "no route"})
+    chosen = select(parse_releases("0.29.0..0.30.0"), known)
+    assert chosen.notes[0] == "no route: only the find-links folders of this machine are known"
+
+
 def test_a_list_is_what_it_names() -> None:
     chosen = select(parse_releases("0.29.0,0.31.0"), KNOWN)
     assert [one.version for one in chosen.releases] == ["0.29.0", "0.31.0"] and chosen.notes == ()
