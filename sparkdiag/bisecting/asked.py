@@ -11,7 +11,9 @@ LOOKS_FOR = "stall, frame:NAME, wrong-needle, crash"
 LONGEST_S = 1e7
 MOST_REPEATS = 100
 HELP = "sparkdiag bisect --help"
-_FUNCTION = re.compile(r"[^\W\d]\w{0,199}|<(?:lambda|listcomp|dictcomp|genexpr|module)>")
+_NAME = r"(?:[^\W\d]\w{0,199}|<(?:lambda|listcomp|dictcomp|genexpr|module|locals)>)"
+_FUNCTION = re.compile(rf"{_NAME}(?:\.{_NAME}){{0,9}}")
+"""As py-spy writes it: bare, or from Python 3.11 on with its class."""
 
 
 class Asked(Value):
@@ -103,7 +105,7 @@ def target_of(looks_for: str) -> Target:
         case "frame":
             raise UsageError(
                 f"--looks-for {looks_for!r}: {name!r} is no name of a function",
-                remedy="--looks-for frame:_fp8_mqa_logits_torch (the bare name, without module or class)",
+                remedy="--looks-for frame:_fp8_mqa_logits_torch (the bare name, or with its class; no module)",
             )
     raise UsageError(f"--looks-for {looks_for!r} is not known; allowed: {LOOKS_FOR}", remedy="--looks-for stall")
 

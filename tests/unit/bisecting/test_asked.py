@@ -35,7 +35,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"export_log": "/no/such/folder/f"}, "no such folder"),
     ({"looks_for": "slow"}, "allowed: stall, frame:NAME, wrong-needle, crash"),
     ({"looks_for": "frame:"}, "no name of a function"),
-    ({"looks_for": "frame:a.b"}, "no name of a function"),
+    ({"looks_for": "frame:a..b"}, "no name of a function"),
+    ({"looks_for": "frame:a/b.py"}, "no name of a function"),
     ({"looks_for": "stall:x"}, "is not known"),
     ({"extra_args": ("lab",)}, "takes no argument 'lab'"),
 ]
@@ -50,6 +51,7 @@ FINE: list[dict[str, Any]] = [
     {"resume": True, "folder": "x", "export_log": "f"},
     {"folder": "x", "export_log": "f"},
     {"looks_for": "frame:_fp8_mqa_logits_torch"},
+    {"looks_for": "frame:Worker.main.<locals>.loop"},
     {"extra_args": ("--seed", "1")},
 ]
 
