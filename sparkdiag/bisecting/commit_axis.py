@@ -37,7 +37,7 @@ def lab_axis(
     oldest = first_commit(clone, newest) if newest else None
     if newest is None or oldest is None:
         raise UsageError(f"{repo} is not the lab's history", remedy="sparkdiag env list")
-    ends = named_ends(clone, good=good, bad=bad, oldest=oldest, newest=newest, of="the lab's history")
+    ends = named_ends(clone, good=good, bad=bad, oldest=oldest, newest=newest, lab=True)
     return _chosen(
         clone,
         ends,
@@ -73,7 +73,7 @@ def clone_axis(
     if good is not None or bad is not None:
         if around is not None or span is not None:
             raise UsageError("--around and --span make a range of their own", remedy="give --good and --bad only")
-        ends = named_ends(clone, good=good, bad=bad, of=str(clone.folder))
+        ends = named_ends(clone, good=good, bad=bad)
     else:
         ends = around_ends(clone, around=around, span=DEFAULT_SPAN if span is None else span, scenario=scenario)
     return _chosen(
@@ -110,7 +110,7 @@ def _chosen(
     read = read_commits(clone, old=ends.old, new=ends.new, first_parent=first_parent, paths=limited)
     commits, present = only_present(with_blobs(clone, read, paths), paths)
     history = History.of(commits)
-    predicted, missing = _predicted(clone, history, scenario=scenario, suspect=suspect)
+    predicted, missing = _predicted(clone, history, scenario=scenario, suspect=suspect, lab=lab)
     axis = Axis(
         kind="commits",
         history=history,
@@ -142,11 +142,11 @@ def only_present(commits: Sequence[Commit], paths: Sequence[str]) -> tuple[tuple
 
 
 def _predicted(
-    clone: Clone, history: History, *, scenario: Scenario, suspect: Sequence[str]
+    clone: Clone, history: History, *, scenario: Scenario, suspect: Sequence[str], lab: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The predicted commits on the axis, and a line for each that was asked for and is not."""
     if suspect:
-        found = [(revision, named_commit(clone, revision, option="--suspect")) for revision in suspect]
+        found = [(revision, named_commit(clone, revision, option="--suspect", lab=lab)) for revision in suspect]
     else:
         known = (scenario.suspect.commit, *scenario.suspect.twins)
         found = [(name, sha) for name in known if name and (sha := clone.resolve_id(name))]

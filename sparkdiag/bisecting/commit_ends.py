@@ -1,5 +1,7 @@
 """Which two commits a search lies between."""
 
+from shlex import quote
+
 from sparkdiag.environment.clone import Clone
 from sparkdiag.environment.commits import commit_date, first_parents, steps_towards
 from sparkdiag.errors import EnvironmentFault, UsageError
@@ -19,9 +21,9 @@ class Ends(Value):
     notes: tuple[str, ...] = ()
 
 
-def named_commit(clone: Clone, revision: str, *, option: str, of: str | None = None) -> str:
+def named_commit(clone: Clone, revision: str, *, option: str, lab: bool = False) -> str:
     """The commit that was typed after ``option``. Raises ``UsageError`` that says what is wrong with it."""
-    where = of or str(clone.folder)
+    where = "the lab's history" if lab else str(clone.folder)
     if revision.startswith("-"):
         raise UsageError(
             f"{option} {shown(revision)} begins with - and is no revision", remedy=f"{option} REV, such as HEAD~20"
@@ -34,10 +36,15 @@ def named_commit(clone: Clone, revision: str, *, option: str, of: str | None = N
         raise UsageError(
             f"{option} {revision} fits {len(fitting)} commits of {where}", remedy="write more of the commit's digits"
         )
+    if lab:
+        tags = ", ".join(clone.tags())
+        raise UsageError(
+            f"{option} {shown(revision)} is no commit of {where}", remedy=f"one of {tags}, main, or a commit's id"
+        )
     shallow = clone.is_shallow()
     raise UsageError(
         f"{option} {shown(revision)} is no commit of {where}" + (", a shallow clone" if shallow else ""),
-        remedy=f"git -C {clone.folder} fetch {'--unshallow' if shallow else '--all --tags'}",
+        remedy=f"git -C {quote(str(clone.folder))} fetch {'--unshallow' if shallow else '--all --tags'}",
     )
 
 
@@ -46,7 +53,7 @@ def named_ends(
     *,
     good: str | None,
     bad: str | None,
-    of: str,
+    lab: bool = False,
     oldest: str | None = None,
     newest: str | None = None,
 ) -> Ends:
@@ -55,20 +62,20 @@ def named_ends(
     Raises ``UsageError`` for one end only, the same commit twice, or ends of which neither contains the other.
     """
     given = [
-        named_commit(clone, revision, option=option, of=of)
+        named_commit(clone, revision, option=option, lab=lab)
         for option, revision in (("--good", good), ("--bad", bad))
         if revision is not None
     ]
     if len(given) == 2 or oldest is None or newest is None:
         if len(given) < 2:
             raise UsageError("a range has two ends", remedy="give --good REV and --bad REV, or --around REV")
-        return _ordered(clone, *given)
+        return _ordered(clone, *given, lab=lab)
     one = given[0] if given else oldest
     other = oldest if one == newest else newest
-    return _ordered(clone, one, other)
+    return _ordered(clone, one, other, lab=lab)
 
 
-def _ordered(clone: Clone, good: str, bad: str) -> Ends:
+def _ordered(clone: Clone, good: str, bad: str, *, lab: bool) -> Ends:
     if good == bad:
         raise UsageError(f"both ends are the commit {good[:SHORT]}", remedy="name two different commits")
     for old, new in ((good, bad), (bad, good)):
@@ -76,18 +83,19 @@ def _ordered(clone: Clone, good: str, bad: str) -> Ends:
             return Ends(old=old, new=new, notes=(_said(clone, old, new),))
     base = clone.merge_base(good, bad)
     if base is not None:
+        place = "" if lab else f"--repo {quote(str(clone.folder))} "
         raise UsageError(
             f"neither end contains the other; both contain {base[:SHORT]}, their merge base",
-            remedy=f"sparkdiag bisect --repo {clone.folder} --good {base[:SHORT]} --bad {bad[:SHORT]}",
+            remedy=f"sparkdiag bisect {place}--good {base[:SHORT]} --bad {bad[:SHORT]}",
         )
     if clone.is_shallow():
         raise EnvironmentFault(
             f"{clone.folder} is a shallow clone: as far as its history goes neither end contains the other",
-            remedy=f"git -C {clone.folder} fetch --unshallow",
+            remedy=f"git -C {quote(str(clone.folder))} fetch --unshallow",
         )
     raise UsageError(
         f"{good[:SHORT]} and {bad[:SHORT]} have no history in common",
-        remedy=f"name two commits of one history: git -C {clone.folder} log --graph --oneline --all",
+        remedy=f"name two commits of one history: git -C {quote(str(clone.folder))} log --graph --oneline --all",
     )
 
 
@@ -105,7 +113,7 @@ def around_ends(clone: Clone, *, around: str | None, span: int, scenario: Scenar
     if not clone.is_ancestor(center, head):
         raise UsageError(
             f"HEAD of {clone.folder} does not contain {center[:SHORT]} ({why})",
-            remedy=f"--good REV --bad REV; branches that contain it: git -C {clone.folder} branch --all --contains "
+            remedy=f"--good REV --bad REV; branches that contain it: git -C {quote(str(clone.folder))} branch --all --contains "
             f"{center[:SHORT]}",
         )
     before = first_parents(clone, center, most=span + 1)

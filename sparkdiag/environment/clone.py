@@ -178,6 +178,10 @@ class Clone:
         """Whether the history was cut off."""
         return self._text("rev-parse", "--is-shallow-repository") == "true"
 
+    def tags(self) -> tuple[str, ...]:
+        """Names of the tags."""
+        return tuple((self._text("for-each-ref", "--format=%(refname:strip=2)", "refs/tags") or "").split())
+
     def cut_off(self) -> frozenset[str]:
         """The commits at which a shallow clone's history was cut: their parents are missing."""
         place = self._text("rev-parse", "--git-path", "shallow")

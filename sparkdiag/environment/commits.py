@@ -7,6 +7,7 @@ unlike ``git log`` and ``git diff`` they obey no setting that runs a program (``
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from shlex import quote
 
 from sparkdiag.environment.clone import SHA, Clone
 from sparkdiag.errors import EnvironmentFault, UsageError
@@ -69,10 +70,11 @@ def _unlisted(clone: Clone) -> EnvironmentFault:
     if clone.is_partial():
         return EnvironmentFault(
             f"git could not list the commits of {clone.folder}: a partial clone that lacks what this needs",
-            remedy=f"git -C {clone.folder} fetch --refetch --no-filter",
+            remedy=f"git -C {quote(str(clone.folder))} fetch --refetch --no-filter",
         )
     return EnvironmentFault(
-        f"git could not list the commits of {clone.folder}", remedy=f"git -C {clone.folder} fsck --connectivity-only"
+        f"git could not list the commits of {clone.folder}",
+        remedy=f"git -C {quote(str(clone.folder))} fsck --connectivity-only",
     )
 
 
@@ -122,7 +124,7 @@ def _refuse_cut(clone: Clone, *between: str) -> None:
     if cut:
         raise EnvironmentFault(
             f"{clone.folder} is a shallow clone: its history is cut off at {min(cut)[:10]}, between the two ends",
-            remedy=f"git -C {clone.folder} fetch --unshallow",
+            remedy=f"git -C {quote(str(clone.folder))} fetch --unshallow",
         )
 
 

@@ -282,5 +282,6 @@ def test_the_labs_own_history(tmp_path: Path) -> None:
     assert lab_axis(repo, scenario=scenario, bad="fused").axis.new == MAIN_COMMIT
     diff = suspect_diff(repo, old_sha=FIX_COMMIT + "~1", new_sha=FIX_COMMIT, paths=chosen.suspect_paths)
     assert "clean_logits" in diff
-    with pytest.raises(UsageError, match="no commit of the lab's history"):
+    with pytest.raises(UsageError, match="no commit of the lab's history") as caught:
         lab_axis(repo, scenario=scenario, good="nonsense")
+    assert "gate-dropped" in str(caught.value.remedy) and str(repo) not in str(caught.value.remedy)
