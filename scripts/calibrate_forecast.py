@@ -16,7 +16,11 @@ Measured (healthy time 7 s, pace wandering by up to 20 %, late samples up to 15 
   nothing but the end of the slow start tells it from a stall;
 * beyond the factor, within 60 s: 189 of 200 at 11 to 15 times, all at 15 to 100; half of them after 25 s. With 4.5 s
   between two looks at a worker: 89 of 100 and all, half of them after 36 and 25 s;
-* stopped for good: 100 of 100 stuck; single passes of 60 to 170 s: 100 of 100 crawling.
+* stopped for good: 100 of 100 stuck; single passes of 60 to 170 s: 100 of 100 crawling;
+* that nobody samples, looked at every second: of 981 below the factor, the recovering ones among them, none called, nor
+  of the same with the cache's size told as a half or a quarter of what it is; at 30 to 100 times half are called after
+  37 s and 187 of 200 before 10 times the healthy time, at 15 to 30 times 57 of 200, at 11 to 15 none; 200 of 200 that
+  stopped for good are stuck.
 """
 
 import argparse
