@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sparkdiag.cleaning.cached import in_cache, remove_environment
 from sparkdiag.environment import cache, overlay
 from sparkdiag.environment.cache import environments_dir, hold, list_environments
 from sparkdiag.environment.model import Environment
@@ -267,6 +268,10 @@ def test_it_is_listed_held_pruned_and_of_no_use_without_its_base(case: OverlayCa
     (case.site / "elsewhere").rename(case.site / "vllm")
     assert [one.key for one in prune(root, max_bytes=0, dry_run=False).removed] == [environment.key]
     assert not list_environments(root) and (case.site / "vllm/_version.py").exists()
+    again = prepared(case, "HEAD")
+    found = {Path(one.path).name: one for one in in_cache(root)}
+    assert found[again.key].how == "environment" and {f"{again.key}.build", f"{again.key}.use"} <= set(found)
+    assert remove_environment(found[again.key]) == "" and not list_environments(root)
     with pytest.raises(EnvironmentFault, match="pruned"):
         cache.mark(environments_dir(root) / environment.key)
         with hold(environment):

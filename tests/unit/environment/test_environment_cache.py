@@ -134,6 +134,17 @@ def test_victims_are_the_oldest_and_no_more_than_needed(found: tuple[CachedEnvir
         assert sum(one.bytes for one in kept) + whole[-1].bytes > limit
 
 
+def test_overlays_go_before_the_base_they_stand_on() -> None:
+    def cached(key: str, *, base: str | None, used_s: float) -> CachedEnvironment:
+        whole = {"path": "/x", "complete": True, "vllm_version": "1", "bytes": 10}
+        return CachedEnvironment(key=key, base_key=base, last_used_s=used_s, **whole)
+
+    over, base = cached("over", base="base", used_s=9), cached("base", base=None, used_s=1)
+    other = cached("other", base=None, used_s=5)
+    assert choose_victims((over, base, other), max_bytes=20) == (over, base)
+    assert choose_victims((over, base, other), max_bytes=30) == ()
+
+
 def test_folder_bytes_counts_files_once_and_follows_no_link(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"123")
     (tmp_path / "d").mkdir()
