@@ -2,6 +2,7 @@
 
 import json
 import sys
+import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import join
@@ -165,6 +166,9 @@ def _search(
     request: "BisectRequest", *, folder: "BisectionFolder", asked: "Asked", as_json: bool
 ) -> "Bisection | ExitCode":
     """The answer, or how it ended when somebody stopped it."""
+    import sparkdiag.reporting.bisection
+    import sparkdiag.reporting.bisection_document
+    import sparkdiag.reporting.bisection_summary  # noqa: F401 - shows the end of a search that may outlive an upgrade
     from sparkdiag.bisecting.forecast import forecast
     from sparkdiag.bisecting.plan import forecast_line
     from sparkdiag.bisecting.recorded import RecordedDetails
@@ -180,8 +184,8 @@ def _search(
         with sigterm_raises(), view:
             runner = ReproRunner(request, folder=folder, view=view.trial)
             if not asked.resume:
-                say(forecast_line(forecast(request, minutes=runner.minutes)))
-            say(f"bisection's folder: {shown_path(folder.path)}")
+                view.note(forecast_line(forecast(request, minutes=runner.minutes)))
+            view.note(f"bisection's folder: {shown_path(folder.path)}")
             return bisect(request, folder=folder, runner=runner, view=view, details=details)
     except (KeyboardInterrupt, Terminated) as stop:
         return _stopped(stop, folder=folder, as_json=as_json)
@@ -191,7 +195,7 @@ def _stopped(stop: BaseException, *, folder: "BisectionFolder", as_json: bool) -
     code = ExitCode.INTERRUPTED if isinstance(stop, KeyboardInterrupt) else ExitCode.TERMINATED
     again = join(["sparkdiag", "bisect", "--resume", "--folder", shown_path(folder.path)])
     say("interrupted; everything started is stopped, the trials that ended are kept. Go on with:")
-    say(again)
+    say(again, to_copy=True)
     if as_json:
         print_error(SparkdiagError("interrupted", remedy=again), exit_code=code)
     return code
@@ -232,9 +236,13 @@ def _next(found: "Bisection") -> str | None:
     return next_command(pair, command=found.command, target=found.target, scenario=found.scenario)
 
 
-def say(text: str) -> None:
-    """One line of talk on stderr, unable to steer the terminal."""
-    typer.echo(one_line(text, limit=1000), err=True)
+def say(text: str, *, to_copy: bool = False) -> None:
+    """One line of talk on stderr, unable to steer a terminal; broken between words there unless it is to be copied."""
+    line = one_line(text, limit=1000)
+    if sys.stderr.isatty() and not to_copy:
+        columns = get_terminal_size().columns - 1
+        line = textwrap.fill(line, max(columns, 40), break_long_words=False, break_on_hyphens=False)
+    typer.echo(line, err=True)
 
 
 def shown_path(path: Path) -> str:
