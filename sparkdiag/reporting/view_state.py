@@ -162,7 +162,7 @@ def _top(observation: Observation, pid: int) -> str:
         if sample.pid == pid and sample.usable:
             frame = top_frame(sample, function=None)
             return frame.name if frame is not None else "no Python frame"
-    return "not sampled yet"
+    return "not sampled yet" if observation.sampling.wanted else "not sampled, by request"
 
 
 def _kv(observation: Observation) -> str:
