@@ -113,8 +113,8 @@ def around_ends(clone: Clone, *, around: str | None, span: int, scenario: Scenar
     if not clone.is_ancestor(center, head):
         raise UsageError(
             f"HEAD of {clone.folder} does not contain {center[:SHORT]} ({why})",
-            remedy=f"--good REV --bad REV; branches that contain it: git -C {quote(str(clone.folder))} branch --all --contains "
-            f"{center[:SHORT]}",
+            remedy="--good REV --bad REV; branches that contain it: "
+            f"git -C {quote(str(clone.folder))} branch --all --contains {center[:SHORT]}",
         )
     before = first_parents(clone, center, most=span + 1)
     after = steps_towards(clone, center, head)[:span]

@@ -10,6 +10,7 @@ import pytest
 
 from sparkdiag.bisecting.commit_axis import clone_axis
 from sparkdiag.bisecting.culprit import MAX_DIFF_BYTES, suspect_diff
+from sparkdiag.environment import clone as clone_module
 from sparkdiag.environment import commits as commits_module
 from sparkdiag.environment.clone import Clone, open_clone
 from sparkdiag.environment.commits import blobs_of, read_commits
@@ -279,3 +280,23 @@ def test_callers_git_variables_and_a_bare_clone_by_name(tmp_path: Path, monkeypa
     assert clone.root() is None
     axis = clone_axis(clone, scenario=scenario_of(), good=ids[0], bad="HEAD").axis
     assert [commit.sha for commit in axis.history.commits] == ids
+
+
+def test_an_answer_is_bounded_in_time_and_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = tmp_path / "git"
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    clone = Clone(tmp_path, timeout_s=1)
+    for said, answers in {
+        "echo one; exec sleep 60": (None, None),
+        "exec yes": (None, None),
+        "yes | head -c 100000": (None, b"y\ny\n"),
+        "echo one": (b"one\n", b"one\n"),
+        "echo one; exit 3": (None, None),
+    }.items():
+        fake.write_text(f"#!/bin/sh\n{said}\n")
+        fake.chmod(0o755)
+        monkeypatch.setattr(clone_module, "MAX_OUTPUT_BYTES", 50_000)
+        assert (clone.output("rev-list"), clone.output("rev-list", limit=4)) == (
+            answers[0],
+            answers[1] and answers[1][:4],
+        )
