@@ -56,7 +56,7 @@ def _answer(found: Bisection) -> str:
     begin = prose(phrases.answer(found), at_most=600)
     if found.outcome != "found" or not found.commits:
         return f"**Answer.** {begin}" + ("." if found.outcome != "candidates" else ":")
-    return f"**Answer.** {begin} {_commit(found, found.commits[0])}."
+    return f"**Answer.** {begin} {_commit(found, found.commits[0])}{phrases.on(found)}."
 
 
 def _commit(found: Bisection, commit: Commit) -> str:

@@ -77,6 +77,11 @@ def change(found: Bisection) -> str:
     return "is gone from" if found.direction == "fix" else "begins at"
 
 
+def on(found: Bisection) -> str:
+    """What follows the culprit's name: ``is gone from 1a2b3c4d5e on``."""
+    return " on" if found.direction == "fix" and found.axis not in ("dcp", "prompt-tokens") else ""
+
+
 def where(found: Bisection) -> str:
     """On which DCP size and history: ``at DCP 2, among 16 commits of the lab's own history``."""
     size = f"at DCP {found.dcp}, " if found.dcp is not None and found.axis != "dcp" else ""

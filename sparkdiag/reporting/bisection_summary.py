@@ -68,7 +68,9 @@ def _row(found: Bisection, trial: Trial) -> tuple[str, ...]:
 
 def _answer(found: Bisection) -> str:
     said = phrases.answer(found)
-    return f"{said} {_named(found, found.commits[0])}" if found.outcome == "found" and found.commits else said
+    if found.outcome != "found" or not found.commits:
+        return said
+    return f"{said} {_named(found, found.commits[0])}{phrases.on(found)}"
 
 
 def _named(found: Bisection, commit: Commit) -> str:
