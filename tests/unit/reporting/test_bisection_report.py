@@ -42,7 +42,7 @@ def outline(page: str) -> list[tuple[str, str]]:
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=80)
 @given(
     st.one_of(
-        st.text(max_size=80).filter(lambda text: printable(text).strip()),
+        st.text(max_size=80).filter(lambda text: text.strip() and printable(text).strip()),
         st.lists(st.sampled_from(HOSTILE), min_size=1, max_size=4).map(" ".join),
     )
 )
