@@ -18,6 +18,7 @@ MODULES = {
     "yielding": "benchmarks.yielding",
     "verdict": "benchmarks.verdict",
     "latency": "benchmarks.latency",
+    "bisect": "benchmarks.bisect_trials",
     "overlay": "benchmarks.overlay",
 }
 

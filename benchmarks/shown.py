@@ -8,7 +8,7 @@ from benchmarks.machine import Load
 from benchmarks.paired import CONFIDENCE, FEWEST_PAIRS, Comparison, at_quantile
 from sparkdiag.evidence.base import SCHEMA, Value
 
-_SCALES = {"s": (1.0, "s"), "ms": (1000.0, "ms")}
+_SCALES = {"s": (1.0, "s"), "ms": (1000.0, "ms"), "trials": (1.0, "trials")}
 
 
 class Result(Value):
@@ -41,7 +41,10 @@ def as_json(result: Result) -> str:
     document = {"schema": SCHEMA, **result.model_dump(mode="json")}
     for entry, comparison in zip(document["comparisons"], result.comparisons, strict=True):
         references, measured = _sides(comparison)
-        entry["medians_s"] = {"measured": median(measured), "reference": median(references)}
+        entry["medians" if comparison.unit == "trials" else "medians_s"] = {
+            "measured": median(measured),
+            "reference": median(references),
+        }
     return json.dumps(document, indent=2)
 
 
