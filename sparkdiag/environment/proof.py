@@ -33,6 +33,8 @@ def prove_revision(
     sha = environment.revision_sha or sha_by_version(environment.vllm_version, clone)
     contains, why = _containment(clone, sha, suspect=suspect)
     proved, because = compare(environment, identity)
+    if environment.vllm_sha not in (None, environment.revision_sha):
+        because = f"vLLM's own code is commit {environment.vllm_sha}; {because}"
     first = next((process for process in identity.processes if process.vllm_path), None)
     return RevisionProof(
         asked=environment.asked_revision,

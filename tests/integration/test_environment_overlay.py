@@ -20,6 +20,7 @@ from sparkdiag.errors import EnvironmentFault, UsageError
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.identity import ProcessIdentity, ServerIdentity
 from sparkdiag.evidence.run import FileProof
+from sparkdiag.scenario.load import load_scenario
 from sparkdiag.scenario.model import PromptSettings, Scenario, ServerSettings, Signature, Suspect, WatchedFunction
 from tests.integration.overlay_case import AT_BASE, VERSION, OverlayCase, commit, git, snapshot
 
@@ -276,6 +277,21 @@ def test_it_is_listed_held_pruned_and_of_no_use_without_its_base(case: OverlayCa
         cache.mark(environments_dir(root) / environment.key)
         with hold(environment):
             pass
+
+
+def test_the_lab_stands_before_the_overlay_and_both_are_to_be_proved(case: OverlayCase) -> None:
+    sha = commit(case.clone, CHANGE)
+    lab = load_scenario("lab")
+    spec = parse_spec(f"overlay:main@{case.spec}")
+    environment = prepare(spec, scenario=lab, revision="incident", repo=case.clone, progress=SilentProgress())
+    assert environment.kind == "lab" and environment.asked_revision == "incident"
+    assert environment.revision_sha not in (None, sha) and environment.vllm_sha == sha
+    lab_tree, tree = environment.pythonpath
+    assert Path(lab_tree, "sparklab").is_dir() and environment.package_path == f"{tree}/vllm"
+    modules = {file.module for file in environment.expected_files}
+    assert {"sparklab.sparse_attn_indexer", "vllm", "vllm.feature", "vllm.added"} <= modules
+    with pytest.raises(UsageError, match="is made of"):
+        prepare(spec, scenario=scenario(), revision="main~1", repo=case.clone, progress=SilentProgress())
 
 
 def test_compiled_parts_that_changed_are_not_overlaid(case: OverlayCase) -> None:

@@ -57,6 +57,16 @@ def test_anything_missing_or_different_is_none(running: ServerIdentity, word: st
     assert not proved and word in because
 
 
+def test_a_lab_over_an_overlay_tells_both_revisions() -> None:
+    both = ENVIRONMENT.model_copy(update={"kind": "lab", "revision_sha": "1" * 40, "vllm_sha": "2" * 40})
+    proof = prove_revision(both, identity(PROCESS), suspect=Suspect(), repo=None)
+    assert (
+        proof.proved and proof.sha == "1" * 40 and proof.because.startswith(f"vLLM's own code is commit {'2' * 40}; ")
+    )
+    alone = both.model_copy(update={"kind": "overlay", "revision_sha": "2" * 40})
+    assert "own code" not in prove_revision(alone, identity(PROCESS), suspect=Suspect(), repo=None).because
+
+
 def test_without_a_file_to_compare_nothing_is_proved() -> None:
     bare = ENVIRONMENT.model_copy(update={"expected_files": ()})
     assert compare(bare, identity(PROCESS)) == (
