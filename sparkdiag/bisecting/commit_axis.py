@@ -108,6 +108,14 @@ def _chosen(
         raise UsageError(f"the scenario {scenario.name} watches no file", remedy="leave --only-watched-paths out")
     limited = paths if only_watched_paths else ()
     read = read_commits(clone, old=ends.old, new=ends.new, first_parent=first_parent, paths=limited)
+    stand_in = only_watched_paths and not is_listed(
+        clone, ends.new, old=ends.old, first_parent=first_parent, paths=paths
+    )
+    if stand_in and len(read) == 2:
+        raise UsageError(
+            f"no commit changes a watched file {ends.notes[-1]}",
+            remedy="leave --only-watched-paths out, or a wider range",
+        )
     commits, present = only_present(with_blobs(clone, read, paths), paths)
     history = History.of(commits)
     predicted, missing = _predicted(clone, history, scenario=scenario, suspect=suspect, lab=lab)
@@ -119,8 +127,7 @@ def _chosen(
         repo=None if lab else str(clone.folder),
         read_from=str(clone.folder),
         lab=lab,
-        stand_in=bool(limited)
-        and not is_listed(clone, ends.new, old=ends.old, first_parent=first_parent, paths=limited),
+        stand_in=stand_in,
     )
     total = count_between(clone, old=ends.old, new=ends.new, first_parent=first_parent) if only_watched_paths else None
     left_out = _left_out(total, len(commits) - 1, only_watched_paths=only_watched_paths, first_parent=first_parent)
@@ -174,6 +181,8 @@ def _left_out(total: int | None, searched: int, *, only_watched_paths: bool, fir
 
 
 def _blind(commits: Sequence[Commit], paths: Sequence[str]) -> tuple[str, ...]:
+    if commits and not any(commit.suspect_blobs for commit in commits):
+        return ("no watched file can be compared between the ends: no result is reused",) if paths else ()
     unknown = sum(1 for commit in commits if not commit.suspect_blobs)
     if not paths or not unknown:
         return ()

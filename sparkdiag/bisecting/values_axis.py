@@ -20,10 +20,6 @@ MAX_POINTS = 1000
 MAX_TEXT = 1000
 SUFFIXES = {"": 1, "k": 1024, "m": 1024 * 1024}
 """K is 1,024: chunk and model lengths are multiples of it, as is the incident's prompt of 450,560 tokens (440K)."""
-AXIS_HELP = (
-    "Search values instead of commits for the smallest one that stalls: dcp=1,2,4 or prompt-tokens=16K..440K, also "
-    "A..B/STEP. K is 1,024. Without a step prompts grow by the scenario's chunk."
-)
 _NUMBER = re.compile(r"([0-9][0-9_]{0,15})([kKmM]?)")
 _EXAMPLE = "--axis dcp=1,2,4, or --axis prompt-tokens=16K..440K"
 

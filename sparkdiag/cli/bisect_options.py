@@ -48,7 +48,7 @@ OnlyWatchedPaths = Annotated[
 Axis = Annotated[
     str | None,
     _option(
-        "Search values instead of commits: dcp=1,2,4 or prompt-tokens=16K..468K.",
+        "Search values instead of commits: dcp=1,2,4 or prompt-tokens=16K..468K, also A..B/STEP; K is 1,024.",
         panel=RANGE,
         metavar="NAME=VALUES",
         autocompletion=completion.axes,

@@ -106,6 +106,8 @@ def test_the_new_end_contains_all_that_a_path_restriction_leaves(tmp_path: Path)
     points = [(commit.sha, commit.parents) for commit in chosen.axis.history.commits]
     assert points == [(ids[1], ()), (ids[3], (ids[1],)), (ids[6], (ids[3],)), (ids[8], (ids[6],))]
     assert chosen.axis.stand_in
+    with pytest.raises(UsageError, match="no commit changes a watched file from"):
+        clone_axis(open_clone(folder), scenario=scenario_of(), good=ids[6], bad=ids[8], only_watched_paths=True)
     assert "of 7 commits only 3 are searched" in chosen.notes[1]
 
 
