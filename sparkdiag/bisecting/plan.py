@@ -1,12 +1,17 @@
 """What a search is about to do, in words and as a document: said before it starts, and all that ``--dry-run`` does."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from sparkdiag.bisecting.asking import Question
 from sparkdiag.bisecting.forecast import Forecast
 from sparkdiag.bisecting.request import BisectRequest
 from sparkdiag.bisecting.state import commit_of
-from sparkdiag.evidence.base import SCHEMA
+from sparkdiag.environment.overlaid import plan_for
+from sparkdiag.environment.spec import OverlaySpec, PrecompiledSpec, SourceSpec, parse_spec
+from sparkdiag.errors import SparkdiagError
+from sparkdiag.evidence.base import SCHEMA, Value
 from sparkdiag.reporting.bisection_phrases import day, short
 
 HOUR_MIN = 60.0
@@ -22,7 +27,41 @@ def forecast_line(expected: Forecast) -> str:
     return ", ".join([*filter(None, parts), _minutes(expected)])
 
 
-def plan_lines(question: Question, expected: Forecast) -> list[str]:
+class PlannedEnvironment(Value):
+    """How the environment of one point would come about."""
+
+    sha: str
+    kind: str
+    because: str
+    commands: tuple[str, ...] = ()
+    not_run: bool = False
+    """Planned only: sparkdiag would refuse to make it, and the point would be skipped."""
+
+
+def planned_environments(request: BisectRequest, expected: Forecast) -> tuple[PlannedEnvironment, ...]:
+    """Of the ends and of what is tried first, in a clone; asks git, builds nothing."""
+    axis = request.axis
+    if axis.repo is None:
+        return ()
+    shas = dict.fromkeys((axis.old, axis.new, *expected.first))
+    return tuple(_planned(sha, axis.env_specs.get(sha, request.repro.env_spec), repo=Path(axis.repo)) for sha in shas)
+
+
+def _planned(sha: str, spec: str, *, repo: Path) -> PlannedEnvironment:
+    parsed = parse_spec(spec)
+    if not isinstance(parsed, (OverlaySpec, PrecompiledSpec, SourceSpec)):
+        return PlannedEnvironment(sha=sha, kind=spec.partition(":")[0], because="as asked")
+    try:
+        plan = plan_for(parsed, repo=repo)
+    except SparkdiagError as error:
+        remedy = f"; next: {error.remedy}" if error.remedy else ""
+        return PlannedEnvironment(sha=sha, kind="none", because=f"{error.message}{remedy}", not_run=True)
+    return PlannedEnvironment(
+        sha=sha, kind=plan.kind, because=plan.because, commands=plan.commands, not_run=plan.not_run
+    )
+
+
+def plan_lines(question: Question, expected: Forecast, environments: Sequence[PlannedEnvironment] = ()) -> list[str]:
     """The plan for a terminal, a line each."""
     request = question.request
     scenario = request.repro.scenario
@@ -35,10 +74,25 @@ def plan_lines(question: Question, expected: Forecast) -> list[str]:
     ]
     lines += [f"{'first:' if not place else '':<13} {_named(request, sha)}" for place, sha in enumerate(expected.first)]
     lines += [f"{'environment:' if not place else '':<13} {text}" for place, text in enumerate(_environments(request))]
+    return [*lines, *_planned_lines(request, environments)]
+
+
+def _planned_lines(request: BisectRequest, environments: Sequence[PlannedEnvironment]) -> list[str]:
+    """Points with the same plan share a line."""
+    alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for one in environments:
+        kind = "cannot be had" if one.kind == "none" else f"{one.kind}, not run" if one.not_run else one.kind
+        alike.setdefault((f"{kind}: {one.because}", one.commands), []).append(short(request.axis.kind, one.sha))
+    lines = []
+    for (text, commands), points in alike.items():
+        lines.append(f"{'':<13} {', '.join(points)}: {text}")
+        lines += [f"{'':<15} {command}" for command in commands]
     return lines
 
 
-def plan_document(question: Question, expected: Forecast) -> dict[str, Any]:
+def plan_document(
+    question: Question, expected: Forecast, environments: Sequence[PlannedEnvironment] = ()
+) -> dict[str, Any]:
     """The same for programs."""
     request = question.request
     axis = request.axis
@@ -60,6 +114,7 @@ def plan_document(question: Question, expected: Forecast) -> dict[str, Any]:
         | {"trials_least": expected.trials_least, "trials_most": expected.trials_most},
         "first": [_point(request, sha) for sha in expected.first],
         "environments": _environments(request),
+        "environment_plans": [one.model_dump(mode="json") for one in environments],
         "suspect_paths": list(request.suspect_paths),
     }
 

@@ -145,7 +145,7 @@ def folder_of(asked: "Asked") -> "BisectionFolder":
 
 def _plan(asking: "Question", *, as_json: bool) -> ExitCode:
     from sparkdiag.bisecting.forecast import forecast
-    from sparkdiag.bisecting.plan import plan_document, plan_lines
+    from sparkdiag.bisecting.plan import plan_document, plan_lines, planned_environments
     from sparkdiag.bisecting.runner import ReproRunner
     from sparkdiag.harmless.documents import redact_document
     from sparkdiag.recording.bisection import BisectionFolder
@@ -154,12 +154,21 @@ def _plan(asking: "Question", *, as_json: bool) -> ExitCode:
     nowhere = BisectionFolder(Path(asking.request.repro.runs_dir))
     runner = ReproRunner(asking.request, folder=nowhere, view=LiveView(plain=True))
     expected = forecast(asking.request, minutes=runner.minutes)
+    environments = planned_environments(asking.request, expected)
     if as_json:
-        typer.echo(json.dumps(redact_document(plan_document(asking, expected)), indent=2))
+        typer.echo(json.dumps(redact_document(plan_document(asking, expected, environments)), indent=2))
     else:
-        for line in (*plan_lines(asking, expected), "nothing was started"):
-            typer.echo(excerpt(line, limit=400))
+        for line in (*plan_lines(asking, expected, environments), "nothing was started"):
+            typer.echo(_hanging(excerpt(line, limit=400)))
     return ExitCode.DONE
+
+
+def _hanging(line: str) -> str:
+    """A line of the plan, on a terminal broken between words with its text under itself."""
+    if not sys.stdout.isatty():
+        return line
+    columns = max(get_terminal_size().columns - 1, 40)
+    return textwrap.fill(line, columns, subsequent_indent=" " * 14, break_long_words=False, break_on_hyphens=False)
 
 
 def _search(
