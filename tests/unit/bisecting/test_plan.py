@@ -10,7 +10,7 @@ from sparkdiag.bisecting.plan import PlannedEnvironment, forecast_line, plan_doc
 from sparkdiag.bisecting.request import BisectRequest
 from sparkdiag.evidence.bisection import Commit
 from sparkdiag.reproducing.request import ReproRequest
-from sparkdiag.scenario.model import PromptSettings, Scenario, ServerSettings
+from sparkdiag.scenario.model import PromptSettings, Scenario, ServerSettings, Signature
 
 SHAS = tuple(digit * 40 for digit in "abcd")
 COMMITS = tuple(
@@ -34,7 +34,13 @@ EXPECTED = Forecast(
 
 def question(**specs: str) -> Question:
     axis = Axis(kind="commits", history=History.of(COMMITS), old=SHAS[0], new=SHAS[3], repo="/clone", env_specs=specs)
-    scenario = Scenario(name="fake", title="f", server=ServerSettings(dcp=2, tp=2), prompt=PromptSettings(tokens=64))
+    scenario = Scenario(
+        name="fake",
+        title="f",
+        server=ServerSettings(dcp=2, tp=2),
+        prompt=PromptSettings(tokens=64),
+        signatures=(Signature(function="f", kind="unknown"),),
+    )
     repro = ReproRequest(scenario=scenario, env_spec="release:0.32.0", runs_dir="runs")
     return Question(request=BisectRequest(repro=repro, axis=axis, predicted=(SHAS[1],)), because="why", notes=("note",))
 
