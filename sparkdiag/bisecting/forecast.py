@@ -48,7 +48,8 @@ class Forecast(Value):
 
 
 def forecast(request: BisectRequest, *, minutes: Minutes) -> Forecast:
-    """Before anything starts. Skips, flaky verdicts and ends that do not differ are not foreseen."""
+    """Before anything starts. Skips, flaky verdicts, ends that do not differ and, where results are reused, files that
+    matter and are not watched are not foreseen."""
     given = sum(1 for run in (request.old_run, request.new_run) if run is not None)
     ends, controls = (2 - given) * request.repeat, 2 if wants_controls(request) else 0
     confirm = 1 if request.confirm and request.target.what == "stall" else 0

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sparkdiag.bisecting.noisy import most_trials
 from sparkdiag.bisecting.release_pair import next_command, pair_around
 from sparkdiag.bisecting.request import BisectRequest
-from sparkdiag.bisecting.state import Conclusion, State, commit_of, named, runs_of, same_as_a_parent
+from sparkdiag.bisecting.state import Conclusion, State, commit_of, has_blobs, named, runs_of, same_as_a_parent
 from sparkdiag.bisecting.step import wants_controls
 from sparkdiag.harmless.documents import redact_argv
 
@@ -49,7 +49,8 @@ def _of_the_controls(request: BisectRequest, state: State) -> Iterator[str]:
 
 
 def _of_reuse(request: BisectRequest, state: State) -> Iterator[str]:
-    if request.confidence is not None and request.reuse:
+    comparable = any(has_blobs(commit.suspect_blobs) for commit in request.axis.history.commits)
+    if request.confidence is not None and request.reuse and comparable:
         yield "no result was reused: with --confidence every trial counts by itself"
     reused = [sha for sha, point in state.points.items() if point.reused]
     if state.reuse_fails is not None:

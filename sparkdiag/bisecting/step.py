@@ -20,7 +20,6 @@ from sparkdiag.bisecting.state import (
     runs_of,
 )
 from sparkdiag.bisecting.trial import same_suspect_files
-from sparkdiag.evidence.bisection import Direction
 
 Minutes = Callable[[str], float]
 MOST_SKIPS_NAMED = 5
@@ -150,7 +149,7 @@ def _search_step(request: BisectRequest, state: State, minutes: Minutes) -> Tria
         return reused
     free = {one.sha for one in request.imported} | {sha for sha, point in state.points.items() if point.reused}
     sha = next_trial(history, state.marks, predicted=request.predicted, minutes=minutes, free=free)
-    sha = _unchecked(request, state, now) if sha is None else _oldest_alike(request, now, sha)
+    sha = _unchecked(request, state, now) if sha is None else _oldest_alike(request, state, now, sha)
     if sha is not None:
         return TrialStep(sha=sha, purpose="search")
     if now.found is not None:
@@ -200,10 +199,11 @@ def _unchecked(request: BisectRequest, state: State, now: Standing) -> str | Non
     return next((sha for sha in (now.candidates[-1], *outside) if sha in really.testable), None)
 
 
-def _oldest_alike(request: BisectRequest, now: Standing, sha: str) -> str:
+def _oldest_alike(request: BisectRequest, state: State, now: Standing, sha: str) -> str:
     """Of the points with the same watched files, which tell the same, the one that may itself be the culprit."""
     blobs = commit_of(request, sha).suspect_blobs
-    if not request.reuse or not has_blobs(blobs) or sha in request.predicted:
+    guided = any(sha in (one, *commit_of(request, one).parents) for one in request.predicted)
+    if guided or not request.reuse or state.reuse_fails is not None or not has_blobs(blobs):
         return sha
     return next(other for other in now.testable if commit_of(request, other).suspect_blobs == blobs)
 
@@ -227,13 +227,17 @@ def _hidden_by(request: BisectRequest, state: State, now: Standing) -> str:
 def _confirm_step(request: BisectRequest, state: State, culprit: str) -> TrialStep | None:
     if not request.confirm or request.target.what != "stall" or state.confirmed is not None:
         return None
-    direction = state.ends.direction if state.ends is not None else None
-    return TrialStep(sha=with_target(request, culprit, direction=direction), purpose="confirm")
+    return TrialStep(sha=_stalls_beside(request, state, culprit), purpose="confirm")
 
 
-def with_target(request: BisectRequest, culprit: str, *, direction: Direction | None) -> str:
-    """The point next to the change that has what is looked for: the culprit, or what a fix came upon."""
-    return culprit if direction != "fix" else last_old(request, culprit)
+def _stalls_beside(request: BisectRequest, state: State, culprit: str) -> str:
+    """The point next to the change that was seen to stall: the culprit, or what a fix came upon."""
+    if state.ends is None or state.ends.direction != "fix":
+        return culprit
+    seen = (
+        sha for sha in commit_of(request, culprit).parents if sha in state.points and state.points[sha].has == "yes"
+    )
+    return next(seen, request.axis.old)
 
 
 def last_old(request: BisectRequest, culprit: str) -> str:
