@@ -13,6 +13,7 @@ from sparkdiag.environment.overlay_files import OverlayFiles, counted
 from sparkdiag.environment.progress import ProgressSink
 from sparkdiag.environment.revision_plan import (
     RevisionPlan,
+    changed_since,
     plan_of,
     precompiled_plan,
     source_plan,
@@ -86,7 +87,13 @@ def _precompiled(clone: Clone, sha: str, *, spec: PrecompiledSpec, commit: str |
             f"environment {spec.text}: no remote of {clone.folder} is vLLM's own: the wheel's commit is not known",
             remedy=f"sparkdiag repro --env {spec.text}@COMMIT with the 40 digits of a commit of vLLM's main branch",
         )
-    return precompiled_plan(clone, sha, wheel_commit=commit, because="precompiled, as asked", cpu=False)
+    touched = changed_since(clone, commit, sha, cpu=False)
+    because = f"precompiled, as asked; whether the wheel of {commit[:10]} has the same sources cannot be told"
+    if touched is not None:
+        because = f"precompiled, as asked; the wheel of {commit[:10]} has the same sources"
+        if touched.compiled:
+            because = f"precompiled, as asked, but the wheel of {commit[:10]} does not fit: {touched.because}"
+    return precompiled_plan(clone, sha, wheel_commit=commit, because=because, cpu=False)
 
 
 def not_run(spec: PrecompiledSpec | SourceSpec, *, repo: Path | None) -> EnvironmentFault:

@@ -57,7 +57,8 @@ def plan_of(
         )
     wheel = _wheel_for(clone, sha, named=wheel_commit, cpu=cpu)
     if wheel is not None:
-        return precompiled_plan(clone, sha, wheel_commit=wheel, because=touched.because, cpu=cpu)
+        because = f"{touched.because}; the wheel of {wheel[:10]} has the same sources"
+        return precompiled_plan(clone, sha, wheel_commit=wheel, because=because, cpu=cpu)
     because = f"{touched.because}; no commit of vLLM's main branch with the same sources, and so no wheel, is known"
     return source_plan(clone, sha, because=because, cpu=cpu)
 
@@ -123,7 +124,7 @@ def precompiled_plan(clone: Clone, sha: str, *, wheel_commit: str, because: str,
     variant = " VLLM_PRECOMPILED_WHEEL_VARIANT=cpu" if cpu else ""
     return RevisionPlan(
         kind="precompiled",
-        because=f"{because}; the wheel of {wheel_commit[:10]} has the same sources",
+        because=because,
         commands=_commands(clone, sha, variables=variables + variant),
         not_run=True,
         minutes=PRECOMPILED_MINUTES,

@@ -15,7 +15,7 @@ from sparkdiag.environment.prepare import prepare
 from sparkdiag.environment.progress import SilentProgress
 from sparkdiag.environment.proof import prove_revision
 from sparkdiag.environment.prune import prune
-from sparkdiag.environment.spec import OverlaySpec, parse_spec
+from sparkdiag.environment.spec import OverlaySpec, PrecompiledSpec, parse_spec
 from sparkdiag.errors import EnvironmentFault, UsageError
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.identity import ProcessIdentity, ServerIdentity
@@ -393,3 +393,7 @@ def test_plans_that_are_not_run_here_say_what_to_type(case: OverlayCase) -> None
     commit(case.clone, {"csrc/kernels.cpp": AT_BASE["csrc/kernels.cpp"] + "int own;\n"})
     with pytest.raises(EnvironmentFault, match="needs a source installation"):
         prepared(case, "main")
+    asked = plan_for(PrecompiledSpec(revision="main", wheel_commit=sha), repo=case.clone)
+    assert "does not fit" in asked.because and "csrc/kernels.cpp" in asked.because
+    unknown = plan_for(PrecompiledSpec(revision="main", wheel_commit="0" * 40), repo=case.clone)
+    assert "cannot be told" in unknown.because and unknown.not_run
