@@ -2,8 +2,10 @@
 
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from sparkdiag.bisecting.history import History
@@ -42,18 +44,25 @@ class GitHistory:
 
     def git(self, *words: str, stdin: bytes = b"", ok: Sequence[int] = (0,)) -> str:
         """What one git command prints. Raises ``subprocess.SubprocessError``."""
-        done = subprocess.run(
+        child = subprocess.Popen(
             ("git", *words),
             cwd=self.folder,
             env=self._environment,
-            input=stdin,
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
         )
-        if done.returncode not in ok:
-            raise subprocess.CalledProcessError(done.returncode, ("git", *words), done.stdout, done.stderr)
-        return (done.stdout + done.stderr).decode()
+        try:
+            output, errors = child.communicate(stdin, timeout=TIMEOUT_S)
+        except BaseException:  # git bisect is a script: its children would go on writing into the folder
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
+            raise
+        if child.returncode not in ok:
+            raise subprocess.CalledProcessError(child.returncode, ("git", *words), output, errors)
+        return (output + errors).decode()
 
     def bisect(
         self, *, old: str, new: str, judge: Callable[[str], Mark], first_parent: bool = False, paths: Sequence[str] = ()
@@ -61,7 +70,6 @@ class GitHistory:
         """``git bisect`` from the ends to its answer: all by git's names. Without an answer where ``paths`` leave
         nothing to test. ``--no-checkout``: no working tree is written."""
         only = ("--first-parent",) if first_parent else ()
-        self.git("bisect", "reset", ok=(0, 1))
         said = self.git("bisect", "start", "--no-checkout", *only, new, old, "--", *paths, ok=(0, 2, 4))
         trials = skipped = 0
         while not (_FOUND.search(said) or _ONLY_SKIPPED in said or _NONE_LISTED in said):

