@@ -120,6 +120,22 @@ def test_interrupted_while_it_runs_it_leaves_a_run_that_says_so_and_no_process(
     assert result_of_run(record.parent, HEALTHY).reason.startswith("interrupted")
 
 
+def test_the_next_environments_are_prepared_while_the_server_loads_and_not_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view: Silent
+) -> None:
+    prepared: dict[str, tuple[str, ...]] = {}
+    serve_modes(monkeypatch, MODES, heard=lambda sha: prepared.update({sha: tuple(view.phases)}))
+    folder = bisection_folder(tmp_path)
+    runner = ReproRunner(bisect_request(folder.path, MODES), folder=folder, view=view)
+    before = runner.minutes(DYING)
+    runner.prefetch([DYING, CRAWLING])
+    assert runner.run(HEALTHY, purpose="search", healthy=None).outcome == "completed"
+    assert set(prepared) == {HEALTHY, DYING, CRAWLING}
+    for sha in (DYING, CRAWLING):
+        assert "launching" in prepared[sha] and "prompting" not in prepared[sha]
+    assert runner.minutes(DYING) < before  # the trial that ended tells how long one takes here
+
+
 @pytest.mark.parametrize("error", [BusyError("another run"), SamplingRefused("no py-spy, and no probe")])
 def test_what_every_point_would_meet_ends_the_search(
     runner: ReproRunner, monkeypatch: pytest.MonkeyPatch, error: Exception
