@@ -60,7 +60,9 @@ class ReproRunner:
         left = self._room.wait()
         if left is not None:
             self._view.note(left)
-        return result.model_copy(update={"minutes": (time.monotonic() - began_s) / 60, "watched": request.take_stacks})
+        # A run that came to its end has its own time, in which no other run held the machine.
+        minutes = result.minutes or (time.monotonic() - began_s) / 60
+        return result.model_copy(update={"minutes": minutes, "watched": request.take_stacks})
 
     def prefetch(self, shas: Sequence[str]) -> None:
         """Their environments are prepared while the next trial's server loads."""
