@@ -10,6 +10,13 @@ share of all searches whose answer, one commit or several candidates, holds the 
 does not. ``repeat``: what ``--repeat`` buys at the same noise; it states no confidence, so nothing is demanded of it.
 
 The noise is a chance of its own in every run. A commit whose verdict is wrong every time is beyond any repetition.
+
+Measured (480 searches a kind, seed 1): all 48 kinds reach what is stated. Where 5 % of the new commits and 1 % of the
+old ones are judged wrongly:
+
+* ``--confidence 0.95``: 428 of 430 named commits right at 6.8 trials; 416 of 428 at 7.5 where twice as many are wrong;
+* no option: 419 of 480 right at 4.5 trials;
+* ``--repeat 2``: 423 of 427 at 9.4 trials; ``--repeat 3``: 410 of 410 at 14.0, and 70 searches end with candidates.
 """
 
 import argparse
