@@ -229,7 +229,7 @@ def test_the_search_is_the_same_whatever_the_order_of_the_marks(found: History, 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("shape", ["straight", "merging"])
 def test_thousands_of_commits_are_searched_in_no_time(shape: str) -> None:
-    """A trial takes minutes; what comes next is to be known in well under a second. ``benchmarks bisect`` counts more."""
+    """A trial takes minutes; what comes next is known in well under a second."""
     found = straight(4096) if shape == "straight" else merging(4096, rng=random.Random(1))
     culprit = found.commits[1234].sha
     assert search(found, culprit=culprit).answer == (culprit,)
