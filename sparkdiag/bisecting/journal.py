@@ -14,6 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from sparkdiag.errors import UsageError
 from sparkdiag.evidence.base import SCHEMA, Value
 from sparkdiag.evidence.bisection import Purpose, TrialResult
+from sparkdiag.recording.bisection import sync_folder
 
 MOST_BYTES = 256 * 1024 * 1024
 """A journal of 17,000 commits takes 6 MB; what is larger than this is no journal of ours."""
@@ -87,7 +88,7 @@ class Journal:
         finally:
             os.close(fd)
         if is_new:
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
 
 
 def _cut_torn_tail(fd: int) -> None:
@@ -102,15 +103,6 @@ def _cut_torn_tail(fd: int) -> None:
         end = begin
     if end < size:
         os.ftruncate(fd, end)
-
-
-def _sync_folder(folder: Path) -> None:
-    """A new file's name is on the disk only when its folder is (fsync(2))."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def read_journal(path: Path) -> tuple[Step, ...]:

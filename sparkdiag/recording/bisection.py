@@ -45,6 +45,7 @@ class BisectionFolder:
         try:
             path = make_unique(runs_dir, name).resolve()
             (path / TRIALS).mkdir()
+            sync_folder(runs_dir)
         except OSError as error:
             failure = RunFolderError(
                 f"cannot make a folder for the bisection in {runs_dir}: {error.strerror or error}",
@@ -146,6 +147,15 @@ class BisectionFolder:
             self._failures[name] = f"{name} could not be written: {error.strerror or error}"
         else:
             self._failures.pop(name, None)
+
+
+def sync_folder(folder: Path) -> None:
+    """A new file's name is on the disk only when its folder is (fsync(2)). Raises ``OSError``."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def is_being_written(folder: Path) -> bool | None:
