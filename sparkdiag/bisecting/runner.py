@@ -30,6 +30,8 @@ from sparkdiag.reproducing.progress import View
 from sparkdiag.reproducing.request import ReproRequest
 from sparkdiag.reproducing.session import environment_for, reproduce
 
+COARSE_S = 1.0
+
 
 class ReproRunner:
     """``seams.TrialRunner`` over ``reproduce``. Each trial takes the machine for itself and lets it go after.
@@ -62,7 +64,15 @@ class ReproRunner:
             self._view.note(left)
         # A run that came to its end has its own time, in which no other run held the machine.
         minutes = result.minutes or (time.monotonic() - began_s) / 60
-        return result.model_copy(update={"minutes": minutes, "watched": request.take_stacks})
+        times = times_healthy(result.first_token_s, self._healthy_time(sha, healthy))
+        return result.model_copy(update={"minutes": minutes, "watched": request.take_stacks, "times_healthy": times})
+
+    def _healthy_time(self, sha: str, healthy: TrialResult | None) -> Baseline | None:
+        if healthy is None:
+            return None
+        template, axis = self._request.repro, self._request.axis
+        tokens, of = (trial_request(template, axis, one).scenario.prompt.tokens for one in (sha, healthy.sha))
+        return healthy_baseline(healthy, tokens=of, for_tokens=tokens)
 
     def prefetch(self, shas: Sequence[str]) -> None:
         """Their environments are prepared while the next trial's server loads."""
@@ -108,14 +118,12 @@ class ReproRunner:
     def _trial(self, sha: str, *, purpose: Purpose, healthy: TrialResult | None) -> ReproRequest:
         template = self._request.repro.model_copy(update={"runs_dir": str(self._folder.trials), "control": False})
         request = trial_request(template, self._request.axis, sha)
-        tokens = request.scenario.prompt.tokens
         changes: dict[str, object] = {
             "take_stacks": purpose != "control",
             "launch_blocking": purpose == "confirm",
         }
-        if healthy is not None and request.baseline_s is None:
-            of = trial_request(template, self._request.axis, healthy.sha)
-            changes["baseline"] = healthy_baseline(healthy, tokens=of.scenario.prompt.tokens, for_tokens=tokens)
+        if request.baseline_s is None:
+            changes["baseline"] = self._healthy_time(sha, healthy)
         return request.model_copy(update=changes)
 
     def _prepare(self, sha: str, progress: ProgressSink) -> None:
@@ -142,6 +150,14 @@ def healthy_baseline(healthy: TrialResult, *, tokens: int, for_tokens: int) -> B
         source=f"the healthy end of the bisection, {healthy.sha[:10]}{run}",
         scaled_from_tokens=None if same else tokens,
     )
+
+
+def times_healthy(first_token_s: float | None, healthy: Baseline | None) -> float | None:
+    """The time to first token by what it is at the healthy end; within ``COARSE_S`` a busy machine alone may make one
+    many times the other. Pure."""
+    if first_token_s is None or healthy is None:
+        return None
+    return first_token_s / max(healthy.seconds, COARSE_S)
 
 
 @dataclass

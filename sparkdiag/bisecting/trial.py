@@ -19,6 +19,9 @@ _SIGNAL = re.compile(r"\bSIG[A-Z]{3,}\b")
 _VARIABLE = re.compile(r"0x[0-9a-fA-F]+|(?<!\w)/\S+|(?<!code )(?<!status )(?<!signal )(?<![\d.-])\d+(?:\.\d+)?")
 """What differs between two crashes that are the same: addresses, paths, numbers other than how the process ended."""
 _MOST_WORDS = 12
+CLEARLY_SLOW = 5.0
+"""Half the factor at which crawling begins by default. Were the healthy end slowed by a busy machine, a stall could end
+before ten times its time; a run that took less than this many times is none."""
 
 
 class Finding(Value):
@@ -67,6 +70,9 @@ def _cannot_tell(result: TrialResult, because: str = "") -> Finding:
 
 
 def _stall(result: TrialResult, reference: Signature | None) -> Finding:
+    if result.outcome == "completed" and result.times_healthy is not None and result.times_healthy > CLEARLY_SLOW:
+        times = f"{result.times_healthy:.1f} times the healthy end's time"
+        return _cannot_tell(result, f"completed, but after {times}: neither the stall nor clearly without it")
     if result.outcome == "completed":
         return Finding(has="no", because=f"completed, needle {result.needle or 'not scored'}")
     if result.outcome != "stalled":

@@ -71,6 +71,8 @@ class TrialResult(Value):
     """False: a control run, no process was sampled."""
     first_token_s: float | None = None
     """Time to first token, from sending."""
+    times_healthy: float | None = None
+    """``first_token_s`` by that of the bisection's healthy end; None while there was none."""
     decided_s: float | None = None
     """From sending the prompt to the verdict."""
     minutes: float = 0.0

@@ -15,8 +15,9 @@ from sparkdiag.bisecting.expectation import (
     environment_minutes,
     run_minutes,
 )
-from sparkdiag.bisecting.runner import healthy_baseline
-from sparkdiag.evidence.bisection import TrialResult
+from sparkdiag.bisecting.runner import healthy_baseline, times_healthy
+from sparkdiag.bisecting.trial import CLEARLY_SLOW, finding
+from sparkdiag.evidence.bisection import Target, TrialResult
 from sparkdiag.evidence.run import Timings
 
 
@@ -61,6 +62,21 @@ def test_a_healthy_time_at_another_length_is_scaled_or_not_used() -> None:
     longer = healthy_baseline(healthy(), tokens=16_384, for_tokens=32_768)
     assert longer is not None and longer.seconds > 16 and longer.scaled_from_tokens == 16_384
     assert healthy_baseline(healthy(), tokens=16_384, for_tokens=468_540) is None
+
+
+def test_how_slow_a_run_was_is_told_by_the_healthy_end_where_the_clock_is_fine_enough() -> None:
+    baseline = healthy_baseline(healthy(), tokens=1000, for_tokens=1000)
+    assert times_healthy(56.0, baseline) == 7.0
+    assert times_healthy(None, baseline) is None and times_healthy(56.0, None) is None
+    quick = healthy_baseline(healthy(first_token_s=0.05), tokens=1000, for_tokens=1000)
+    assert times_healthy(0.5, quick) == 0.5
+
+
+@given(st.floats(0.1, 10.0))
+def test_what_completed_at_many_times_the_healthy_ends_time_is_neither_with_nor_without_the_stall(times: float) -> None:
+    found = finding(healthy(times_healthy=times), target=Target(), reference=None)
+    assert found.has == ("cannot-tell" if times > CLEARLY_SLOW else "no")
+    assert finding(healthy(times_healthy=times), target=Target(what="crash"), reference=None).has == "no"
 
 
 @pytest.mark.parametrize("changes", [{"outcome": "stalled"}, {"first_token_s": None}, {"outcome": "inconclusive"}])
