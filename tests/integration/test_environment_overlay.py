@@ -16,7 +16,7 @@ from sparkdiag.environment.progress import SilentProgress
 from sparkdiag.environment.proof import prove_revision
 from sparkdiag.environment.prune import prune
 from sparkdiag.environment.spec import OverlaySpec, PrecompiledSpec, parse_spec
-from sparkdiag.errors import EnvironmentFault, UsageError
+from sparkdiag.errors import BusyError, EnvironmentFault, UsageError
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.identity import ProcessIdentity, ServerIdentity
 from sparkdiag.evidence.run import FileProof
@@ -214,6 +214,18 @@ def test_one_that_is_there_takes_no_time_and_one_that_was_changed_is_made_again(
     third = prepared(case, "HEAD", said=said)
     assert not Path(third.package_path or "", "stray.py").exists() and len(said.lines) == 5
     assert len(attempts(case.folder / "cache")) == 1
+
+
+def test_one_that_was_changed_while_a_run_uses_it_is_left_alone(case: OverlayCase) -> None:
+    commit(case.clone, CHANGE)
+    environment = prepared(case, "HEAD")
+    edited = Path(environment.package_path or "", "feature.py")
+    with hold(environment):
+        edited.write_text("edited")
+        with pytest.raises(BusyError, match="a run uses it"):
+            prepared(case, "HEAD")
+        assert edited.read_text() == "edited"
+    assert prepared(case, "HEAD").key == environment.key and not edited.exists()
 
 
 def test_an_interrupted_one_leaves_nothing_that_looks_whole(case: OverlayCase, monkeypatch: pytest.MonkeyPatch) -> None:
