@@ -4,6 +4,8 @@ The ends are taken for certain: the search would have nothing to stand on withou
 than once).
 """
 
+from collections.abc import Callable
+
 from sparkdiag.bisecting.bayes import Posterior, credible, next_noisy_trial, settled, uniform, updated
 from sparkdiag.bisecting.request import BisectRequest
 from sparkdiag.bisecting.search import Standing, halving_bound, in_history_order, standing
@@ -25,8 +27,10 @@ class Belief(Value):
     skipped: frozenset[str]
 
 
-def noisy_step(request: BisectRequest, state: State) -> TrialStep | Conclusion:
-    """The trial that tells most, or the answer."""
+def noisy_step(
+    request: BisectRequest, state: State, *, minutes: Callable[[str], float] = lambda _sha: 1.0
+) -> TrialStep | Conclusion:
+    """The trial that tells most for its price, or the answer."""
     history, confidence = request.axis.history, request.confidence or 1.0
     start = standing(history, {request.axis.old: "old", request.axis.new: "new"})
     now = belief(request, state, start)
@@ -37,7 +41,7 @@ def noisy_step(request: BisectRequest, state: State) -> TrialStep | Conclusion:
     sha = None
     if answer is None and now.trials < most_trials(len(start.candidates)):
         sha = _predicted(request, state, testable) or next_noisy_trial(
-            now.posterior, history, testable=testable, noise=request.noise, confidence=confidence
+            now.posterior, history, testable=testable, noise=request.noise, confidence=confidence, minutes=minutes
         )
     if sha is not None:
         return TrialStep(sha=sha, purpose="search")
@@ -69,10 +73,6 @@ def belief(request: BisectRequest, state: State, start: Standing) -> Belief:
         trials=len(seen) - imported,
         skipped=frozenset(sha for sha, side in seen if side == "skip"),
     )
-
-
-def _testable(start: Standing, now: Belief) -> list[str]:
-    return [sha for sha in start.testable if sha not in now.skipped]
 
 
 def _predicted(request: BisectRequest, state: State, testable: list[str]) -> str | None:

@@ -36,7 +36,8 @@ def next_step(
     before = _end_step(request, state) or _control_step(request, state) or _import_problem(request, state)
     if before is not None:
         return before
-    step = noisy_step(request, state) if request.confidence is not None else _search_step(request, state, minutes)
+    noisy = request.confidence is not None
+    step = noisy_step(request, state, minutes=minutes) if noisy else _search_step(request, state, minutes)
     if isinstance(step, Conclusion) and step.outcome == "found":
         return _left_out(request, step.commits[0]) or _confirm_step(request, state, step.commits[0]) or step
     return step
