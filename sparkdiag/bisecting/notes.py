@@ -32,7 +32,7 @@ def _of_the_ends(request: BisectRequest, state: State) -> Iterator[str]:
         earlier = [run.reused_from for run in runs if run.reused_from]
         if earlier:
             yield f"the {name} end {named(request, sha)} was not run: an earlier run stands for it ({earlier[0]})"
-        elif len(runs) > 1 and runs[0].outcome == "inconclusive" and state.healthy is not None:
+        elif len(runs) > request.repeat and state.healthy is not None:
             yield f"the {name} end {named(request, sha)} was run again once the other end gave a healthy time"
 
 

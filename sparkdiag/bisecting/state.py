@@ -1,5 +1,6 @@
 """What the steps in the journal amount to: judged ends, controls and points, and what they mark. Pure."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -8,6 +9,7 @@ from sparkdiag.bisecting.request import BisectRequest
 from sparkdiag.bisecting.search import Contradiction, standing
 from sparkdiag.bisecting.trial import (
     ABSENT_BLOB,
+    CLEARLY_SLOW,
     Ends,
     Finding,
     compare_ends,
@@ -105,42 +107,64 @@ def judged_again(request: BisectRequest, runs: Sequence[TrialResult], *, referen
     return judged([finding(run, target=request.target, reference=reference) for run in runs], wanted=wanted)
 
 
+Run = tuple[int, TrialResult]
+"""A result of an end, and its place among all results."""
+
+
 def _with_ends(request: BisectRequest, state: State) -> State:
-    results = [step.result if step.purpose == "end" else None for step in state.finished]
-    ends = (request.axis.old, request.axis.new)
-    healthy = next(
-        (
-            place
-            for place, run in enumerate(results)
-            if run is not None and run.sha in ends and run.outcome == "completed" and run.watched
-        ),
-        None,
-    )
-    by_end = [[(place, run) for place, run in enumerate(results) if run is not None and run.sha == sha] for sha in ends]
-    seeing = [[run for place, run in runs if not _is_blind(place, run, healthy)] for runs in by_end]
+    runs = [(place, step.result) for place, step in enumerate(state.finished) if step.purpose == "end"]
+    by_end = [[run for run in runs if run[1].sha == sha] for sha in (request.axis.old, request.axis.new)]
+    healthy = _healthy(request, by_end[0] + by_end[1])
+    seeing = [[run for place, run in end if not _is_blind(request, (place, run), runs, healthy)] for end in by_end]
+    blind = [bool(end) and not clear for end, clear in zip(by_end, seeing, strict=True)]
     reference = _reference(request.target, *seeing)
     old, new = (
-        judged_again(request, clear or [run for _, run in runs], reference=reference)
-        for clear, runs in zip(seeing, by_end, strict=True)
+        judged_again(request, clear or [run for _, run in end], reference=reference)
+        for clear, end in zip(seeing, by_end, strict=True)
     )
-    if old is not None and not seeing[0]:
+    if old is not None and blind[0]:
         old = old.model_copy(update={"settled": False})
-    if new is not None and not seeing[1]:
+    if new is not None and blind[1]:
         new = new.model_copy(update={"settled": False})
     return state.model_copy(
         update={
             "old": old,
             "new": new,
-            "ends": _compared(request, old, new, reference=reference),
+            "ends": None if any(blind) else _compared(request, old, new, reference=reference),
             "reference": reference,
-            "healthy": results[healthy] if healthy is not None else None,
+            "healthy": healthy,
         }
     )
 
 
-def _is_blind(place: int, run: TrialResult, healthy: int | None) -> bool:
-    """Whether a run came to no verdict while no healthy time was known to go by, and now one is: it is run again."""
-    return run.outcome == "inconclusive" and healthy is not None and place < healthy
+def _healthy(request: BisectRequest, runs: Sequence[Run]) -> TrialResult | None:
+    """Of the ends' watched runs that completed the quickest; where the prompts differ in length, the first."""
+    completed = [run for _, run in sorted(runs, key=lambda run: run[0]) if run.outcome == "completed" and run.watched]
+    if not completed or request.axis.kind == "prompt-tokens":
+        return next(iter(completed), None)
+    return min(completed, key=_time)
+
+
+def _time(run: TrialResult) -> float:
+    return math.inf if run.first_token_s is None else run.first_token_s
+
+
+def _is_blind(request: BisectRequest, one: Run, runs: Sequence[Run], healthy: TrialResult | None) -> bool:
+    """Whether a run of an end had no healthy time to go by that is known by now, and would have needed it: it came to
+    no verdict, or completed many times slower than the other end. It is run again."""
+    place, run = one
+    if healthy is None or run is healthy:
+        return False
+    known = [_time(other) for before, other in runs if before < place and other.outcome == "completed"]
+    if run.outcome == "inconclusive":
+        return not known
+    if run.outcome != "completed" or request.target.what != "stall" or request.axis.kind == "prompt-tokens":
+        return False
+    return _is_slow(run, _time(healthy)) and not any(_is_slow(run, time_s) for time_s in known)
+
+
+def _is_slow(run: TrialResult, healthy_s: float) -> bool:
+    return run.first_token_s is not None and run.first_token_s > CLEARLY_SLOW * healthy_s
 
 
 def _compared(

@@ -196,6 +196,36 @@ def test_it_is_run_again_once_and_no_more() -> None:
     assert runner.ran == [(OLD, "end"), (NEW, "end"), (OLD, "end")]
 
 
+@pytest.mark.parametrize("repeat", [1, 3])
+def test_an_end_that_completed_slowly_without_a_baseline_is_run_again_too(repeat: int) -> None:
+    """With nothing to compare it with, a crawl that comes to its end looks healthy, and would even be the baseline."""
+
+    def crawls(sha: str, _purpose: Purpose) -> TrialResult:
+        known = runner.healthy[-1] is not None and runner.healthy[-1].sha == NEW
+        return stalled(sha) if known else completed(sha).model_copy(update={"first_token_s": 118.0})
+
+    runner = SimulatedRunner(HISTORY, sha_of(5), fix=True, overrides={OLD: crawls})
+    answer, _ = play(request_for(HISTORY, repeat=repeat), runner)
+    assert (answer.outcome, answer.direction, shas(answer)) == ("found", "fix", [sha_of(5)])
+    assert runner.ran[:3] == [(OLD, "end"), (NEW, "end"), (OLD, "end")]
+    assert all(healthy is not None and healthy.sha == NEW for healthy in runner.healthy[2:])
+    assert any("run again once the other end gave a healthy time" in note for note in answer.notes)
+
+
+def test_an_end_that_stays_slow_is_not_taken_for_healthy() -> None:
+    def slow(sha: str, _purpose: Purpose) -> TrialResult:
+        healthy = runner.healthy[-1]
+        return completed(sha).model_copy(
+            update={"first_token_s": 30.0, "times_healthy": None if healthy is None else 30.0 / 4.0}
+        )
+
+    runner = SimulatedRunner(HISTORY, sha_of(5), fix=True, overrides={OLD: slow})
+    answer, _ = play(request_for(HISTORY), runner)
+    assert answer.outcome == "inconclusive"
+    assert "older end 0000000000 cannot be judged: completed, but after 7.5 times" in reason(answer)
+    assert runner.ran == [(OLD, "end"), (NEW, "end"), (OLD, "end")]
+
+
 @pytest.mark.parametrize("end", [OLD, NEW])
 @pytest.mark.parametrize("fix", [True, False])
 def test_a_stall_that_watching_brings_or_hides_is_refused(end: str, fix: bool) -> None:
