@@ -198,11 +198,20 @@ def _search(
             return bisect(request, folder=folder, runner=runner, view=view, details=details)
     except (KeyboardInterrupt, Terminated) as stop:
         return _stopped(stop, folder=folder, as_json=as_json)
+    except SparkdiagError:
+        if folder.journal.is_file():
+            say("the trials that ended are kept. When it is mended, go on with:")
+            say(_resume_line(folder), to_copy=True)
+        raise
+
+
+def _resume_line(folder: "BisectionFolder") -> str:
+    return join(["sparkdiag", "bisect", "--resume", "--folder", shown_path(folder.path)])
 
 
 def _stopped(stop: BaseException, *, folder: "BisectionFolder", as_json: bool) -> ExitCode:
     code = ExitCode.INTERRUPTED if isinstance(stop, KeyboardInterrupt) else ExitCode.TERMINATED
-    again = join(["sparkdiag", "bisect", "--resume", "--folder", shown_path(folder.path)])
+    again = _resume_line(folder)
     say("interrupted; everything started is stopped, the trials that ended are kept. Go on with:")
     say(again, to_copy=True)
     if as_json:

@@ -101,7 +101,8 @@ def _revisions(context: typer.Context, _incomplete: str) -> Iterable[str]:
     import tomllib
     from importlib import resources
 
-    if context.params.get("env") not in (None, "lab") or context.params.get("spec") not in (None, "lab"):
+    elsewhere = any(context.params.get(name) not in (None, "lab") for name in ("env", "spec"))
+    if elsewhere or context.params.get("repo") is not None:
         return ()
     plan: dict[str, Any] = tomllib.loads(
         resources.files("sparkdiag.lab").joinpath("source/history.toml").read_text(encoding="utf-8")

@@ -13,7 +13,8 @@ LAYERS = 2
 class WorkerProc:
     def __init__(self, *, rank: int, tp: int, dcp: int) -> None:
         self.rank, self.tp, self.dcp = rank, tp, dcp
-        self.fast = not {"crawling", "stuck"} & fake.flags()
+        slow = {"crawling", "stuck"} | ({"crawling-with-dcp"} if dcp > 1 else set())
+        self.fast = not slow & fake.flags()
 
     def set_up(self) -> None:
         fake.load_plugins()

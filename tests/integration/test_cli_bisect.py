@@ -51,6 +51,8 @@ def test_it_finds_the_commit_and_every_way_to_see_it_agrees(tmp_path: Path) -> N
     (listed,) = json.loads(case.run("runs", "list", "--json").out)["runs"]
     assert (listed["kind"], listed["state"], listed["outcome"]) == ("bisection", "finished", "found")
     assert f"'{case.shas[-1]}' '{case.shas[0]}'" in log.read_text(encoding="utf-8")
+    again = case.run(*case.bisect_arguments("--import", str(log), "--dry-run", "--json"))
+    assert json.loads(again.out)["forecast"]["search_most"] == 0, again
     assert case.git("status", "--porcelain") == ""
     assert case.run("runs", "prune", "--keep", "0", "--yes").code == 0
     assert not folder.exists()
@@ -94,3 +96,16 @@ def test_a_dry_run_prints_plan_and_forecast_and_starts_nothing(tmp_path: Path) -
     assert document["forecast"]["ends"] == 2
     assert not case.runs.exists()
     assert not case.events_path.exists()
+
+
+def test_the_smallest_value_that_stalls_is_found_by_the_same_search(tmp_path: Path) -> None:
+    case = BisectCommandCase(tmp_path, HISTORY[:1])
+    venv = case.bisect_arguments()[4].removeprefix("existing:")
+    asked = ("--scenario", str(case.scenario), "--env", f"existing:{venv}", "--out", str(case.runs), "--no-controls")
+    mode = {"FAKE_VLLM_MODE": "crawling-with-dcp"}
+    ended = case.run("bisect", *asked, "--axis", "dcp=1,2", "--json", limit_s=LIMIT_S, **mode)
+    assert ended.code == 0, ended
+    document = json.loads(ended.out)
+    assert (document["axis"], document["direction"], document["dcp"]) == ("dcp", "regression", None)
+    assert [(one["sha"], one["pull_request"]) for one in document["commits"]] == [("2", None)]
+    assert "The smallest value with the stall" in (case.bisection() / "report.md").read_text(encoding="utf-8")

@@ -42,6 +42,8 @@ def test_ctrl_c_keeps_what_ended_and_the_printed_line_goes_on(tmp_path: Path) ->
     (listed,) = json.loads(case.run("runs", "list", "--json").out)["runs"]
     assert (listed["state"], listed["because"], listed["trials"]) == ("interrupted", "it can be resumed", 1)
 
+    assert case.run("report", str(case.bisection())).out.startswith("## sparkdiag bisect: not finished\n")
+
     resumed = case.run(*again[1:], limit_s=LIMIT_S)
     assert resumed.code == 0, resumed
     assert f"begins at {case.shas[2][:10]}" in resumed.out
