@@ -4,8 +4,9 @@ Run it as vLLM's api_server module is run: ``python fake_vllm.py --model X --por
 arguments are accepted). It answers /health, /version, /metrics, /tokenize and /v1/completions (streamed), one token a
 byte. ``FAKE_VLLM_MODE`` holds flags, comma-separated:
 
-healthy (or nothing) | crawling: the fallback's loop at ``FAKE_VLLM_PASS`` iterations a pass | crawling-with-dcp: that at
-DCP above 1 only | stuck: rank 0 stops in its second pass, the others wait | crash-while-loading | crash-in-request: worker 0 aborts | oom, no-dcp-backend:
+healthy (or nothing) | crawling: the fallback's loop at ``FAKE_VLLM_PASS`` iterations a pass | crawling-with-dcp: the
+same at DCP above 1 only | stuck: rank 0 stops in its second pass, the others wait | crash-while-loading |
+crash-in-request: worker 0 aborts | oom, no-dcp-backend:
 crash while loading with that message | slow-start: waits for ``FAKE_VLLM_GATE`` | orphan: a double-forked grandchild in
 its own session that ignores SIGTERM | ignore-term: nobody obeys SIGTERM | shm: workers leave segments in /dev/shm |
 churn: worker 1 goes on making segments and orphans | moody: some processes ignore SIGTERM | linger: an API server that
