@@ -6,7 +6,7 @@ from statistics import mean
 from sparkdiag.bisecting.journal import Finished
 from sparkdiag.bisecting.noisy import most_trials
 from sparkdiag.bisecting.request import BisectRequest
-from sparkdiag.bisecting.search import MOST_EXTRA_TRIALS, Contradiction, halving_bound, standing
+from sparkdiag.bisecting.search import MOST_EXTRA_TRIALS, Contradiction, halving_bound, longest_halving, standing
 from sparkdiag.bisecting.state import Conclusion, ReuseStep, State, TrialStep, commit_of, fold, has_blobs
 from sparkdiag.bisecting.step import Minutes, next_step, wants_controls
 from sparkdiag.bisecting.supposed import supposed_result
@@ -194,7 +194,9 @@ def _bounds(request: BisectRequest) -> tuple[int, int]:
         return halving, most_trials(candidates)
     predicted = any(sha in request.axis.history.index for sha in request.predicted)
     least = min(2, halving) if predicted or request.reuse else max(0, halving - 1)
-    most = halving + (MOST_EXTRA_TRIALS if predicted else 0)
+    history = request.axis.history
+    between = history.ancestors_of(request.axis.new) & ~history.ancestors_of(request.axis.old)
+    most = longest_halving(history, between) + (MOST_EXTRA_TRIALS if predicted else 0)
     return least * request.repeat, most * request.repeat
 
 
