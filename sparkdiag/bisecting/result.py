@@ -27,7 +27,7 @@ def result_of(stored: StoredRun, *, sha: str, must_prove: bool = True, log_tail:
     ``must_prove``: the point is a revision, so a run whose server did not prove it shows nothing. ``log_tail``: the
     server's last lines, for why it did not start.
     """
-    outcome, reason = _outcome(stored, must_prove=must_prove, log_tail=log_tail)
+    outcome, reason = _outcome(stored, sha=sha if must_prove else None, log_tail=log_tail)
     record, verdict = stored.record, stored.record.verdict
     watched = stored.observation.sampling.wanted
     result = TrialResult(
@@ -60,22 +60,24 @@ def signature_of(verdict: Verdict) -> Signature:
     return Signature(kind=verdict.kind, function=verdict.function, role=verdict.role)
 
 
-def _outcome(stored: StoredRun, *, must_prove: bool, log_tail: Sequence[str]) -> tuple[TrialOutcome, str]:
+def _outcome(stored: StoredRun, *, sha: str | None, log_tail: Sequence[str]) -> tuple[TrialOutcome, str]:
     record = stored.record
     verdict = record.verdict
     if verdict is None:
         return _without_verdict(record, log_tail)
-    unproved = _unproved(record, must_prove=must_prove)
+    unproved = _unproved(record, sha=sha)
     if unproved is not None:
         return "not-proved", unproved
     return verdict.outcome, _line(verdict.reason or "")
 
 
-def _unproved(record: RunRecord, *, must_prove: bool) -> str | None:
-    """Why what ran was not shown to be what was asked for; None where it was."""
+def _unproved(record: RunRecord, *, sha: str | None) -> str | None:
+    """Why what ran was not shown to be what was asked for; None where it was. ``sha``: commit or release, if any."""
     revision, dcp = record.revision, record.dcp
-    if must_prove and not revision.proved:
+    if sha is not None and not revision.proved:
         return _line(f"the running server is not proved to be this revision: {revision.because or 'it was not asked'}")
+    if sha is not None and sha not in (revision.sha, (revision.version or "").partition("+")[0]):
+        return _line(f"the running server is {revision.sha or revision.version or 'of no known revision'}, not {sha}")
     if dcp is None:
         return "the DCP size of the running server is not known"
     if not dcp.consistent or dcp.size != dcp.asked:

@@ -31,6 +31,7 @@ from sparkdiag.reproducing.request import ReproRequest
 from sparkdiag.reproducing.session import environment_for, reproduce
 
 COARSE_S = 1.0
+"""Healthy times are taken for at least this, where a run is said to be slow by them."""
 
 
 class ReproRunner:

@@ -80,6 +80,8 @@ def test_only_usable_looks_at_the_engine_during_the_prefill_count() -> None:
     "changes",
     [
         {"revision": RevisionProof(asked=SHA, proved=False, because="vllm.x differs from what the revision holds")},
+        {"revision": RevisionProof(sha="b" * 40, version="0.32.0", proved=True, because="all match")},
+        {"revision": RevisionProof(sha=None, version=None, proved=True, because="all match")},
         {"dcp": DcpProof(asked=2, size=1, witnesses=("worker titles: TP0, TP1",))},
         {"dcp": DcpProof(asked=2, size=2, consistent=False, witnesses=("probe: 2", "argv: 1"))},
         {"dcp": DcpProof(asked=2, size=None)},
@@ -96,6 +98,12 @@ def test_what_is_not_proved_shows_nothing(changes: dict[str, object], verdict: V
 def test_a_point_that_is_no_revision_needs_no_proof_of_one() -> None:
     run = record(revision=RevisionProof(proved=False, because="the probe was off"))
     assert result_of(stored(run), sha="2", must_prove=False).outcome == "stalled"
+
+
+def test_a_release_is_proved_by_its_version() -> None:
+    run = record(revision=RevisionProof(version="0.31.0+cpu", proved=True, because="all match"))
+    assert result_of(stored(run), sha="0.31.0").outcome == "stalled"
+    assert result_of(stored(run), sha="0.30.0").outcome == "not-proved"
 
 
 def test_an_unwatched_stall_has_no_signature() -> None:
