@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.asked import Asked
 from benchmarks.bisect_git import GitHistory
+from benchmarks.bisect_trials import BENCHMARK
 from sparkdiag.bisecting.history import History
 from sparkdiag.bisecting.search import next_trial, standing
 from sparkdiag.bisecting.simulation import Searched, is_new, merging, straight
@@ -139,3 +141,14 @@ def test_skips_cost_about_as_many_trials_as_gits_own(tmp_path: Path, stretch: bo
         ours, gits = ours + mine.trials, gits + theirs.trials
     # Single searches differ either way. Over many, ours takes fewer: see the docstring of `RUNS_BESIDE_SKIP`.
     assert ours <= 1.15 * gits
+
+
+def test_the_benchmark_counts_a_search_of_each_kind(tmp_path: Path) -> None:
+    found = BENCHMARK.measure(Asked(quick=True, pairs=1, out=tmp_path))
+    assert [comparison.measured for comparison in found.comparisons] == [
+        f"{shape} of {size}, prediction right" for size in (16, 64) for shape in ("chain", "merges")
+    ]
+    for comparison in found.comparisons:
+        gits, ours = comparison.pairs[0]
+        assert 1 <= ours <= 3 <= gits <= 9
+    assert len(found.notes) == 2 + len(found.comparisons)
