@@ -9,7 +9,7 @@ from sparkdiag.reporting.phrases import seconds
 
 SHORT_SHA = 10
 LAB_HISTORY = "the lab's own history"
-_PULL_REQUEST = re.compile(r"\(#(\d{1,9})\)\s*$|^Merge pull request #(\d{1,9})\b")
+_PULL_REQUEST = re.compile(r"\(#([1-9]\d{0,8})\)\s*$|^Merge pull request #([1-9]\d{0,8}) from \S", re.ASCII)
 PURPOSES = {"end": "end", "control": "control, not sampled", "search": "search", "confirm": "confirm"}
 _VERDICTS = {"not-built": "not built", "not-started": "did not start", "not-proved": "not proved"}
 _AXES: dict[AxisKind, str] = {
@@ -34,7 +34,11 @@ def short(axis: AxisKind, point: str) -> str:
 
 
 def pull_request(subject: str) -> int | None:
-    """The number that a squash merge or a merge commit leaves in the subject."""
+    """The number as GitHub writes it: ``(#123)`` at a subject's end (squashed, as vLLM does), ``Merge pull request #123
+    from …``. None for any other number: an issue is no pull request.
+
+    https://docs.github.com/en/pull-requests/collaborating-with-pull-requests/incorporating-changes-from-a-pull-request/about-pull-request-merges
+    """
     found = _PULL_REQUEST.search(subject)
     return int(found[1] or found[2]) if found else None
 
