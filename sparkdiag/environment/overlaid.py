@@ -153,7 +153,7 @@ def _environment(
             "vllm_sha": sha,
             "repo": str(clone.folder),
             "expected_files": from_git(clone, sha, modules=proving, root=tree),
-            "notes": (*_notes(sha, base=base, overlay=overlay), *plan.notes),
+            "notes": (f"overlay: {plan.because}", *_notes(sha, base=base, overlay=overlay), *plan.notes),
         }
     )
 

@@ -128,7 +128,10 @@ def _whole(folder: Path, *, clone: Clone, progress: ProgressSink) -> Overlay | N
         files = OverlayFiles.model_validate_json((Path(worktree.folder) / FILES).read_bytes())
     except (OSError, ValueError):
         return None
-    changed = changes(worktree, clone=clone)
+    try:
+        changed = changes(worktree, clone=clone)
+    except EnvironmentFault:  # the clone whose objects it borrows was moved, or has thrown them away
+        return None
     if changed:
         progress.say(f"overlay {folder.name} was changed on disk ({changed[0]}); making it again")
         return None

@@ -1,7 +1,7 @@
 """Which files of a base environment a revision's tree needs: what a build makes and git does not hold. Pure."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from sparkdiag.environment.tree import SUBMODULE, Tree
@@ -43,11 +43,11 @@ def choose_files(
     working tree, in which files lie that belong to no build. Only what looks generated is taken from either.
     """
     held = {path: entry for path, entry in at_revision.items() if entry.mode != SUBMODULE}
-    folders = {str(parent) for path in held for parent in PurePosixPath(path).parents}
+    folders = {folder for path in held for folder in _above(path)}
     sure = at_base if not checkout else None
 
     def belongs(path: str) -> bool:
-        if path in held or path in folders or any(str(parent) in held for parent in PurePosixPath(path).parents):
+        if path in held or path in folders or any(folder in held for folder in _above(path)):
             return False
         return path not in sure if sure is not None else bool(GENERATED.fullmatch(path))
 
@@ -60,6 +60,13 @@ def choose_files(
         foreign=_foreign(base, at_base),
         submodules=tuple(sorted(path for path, entry in at_revision.items() if entry.mode == SUBMODULE)),
     )
+
+
+def _above(path: str) -> Iterator[str]:
+    """The folders a path lies in, the innermost first."""
+    while (end := path.rfind("/")) > 0:
+        path = path[:end]
+        yield path
 
 
 def _foreign(base: Mapping[str, str | None], at_base: Tree | None) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Overlays for real: git, a worktree, a base with a compiled extension, and the interpreter that runs them."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ from sparkdiag.evidence.identity import ProcessIdentity, ServerIdentity
 from sparkdiag.evidence.run import FileProof
 from sparkdiag.scenario.load import load_scenario
 from sparkdiag.scenario.model import PromptSettings, Scenario, ServerSettings, Signature, Suspect, WatchedFunction
-from tests.integration.overlay_case import AT_BASE, VERSION, OverlayCase, commit, git, snapshot
+from tests.integration.overlay_case import AT_BASE, VERSION, OverlayCase, commit, extension, git, snapshot
 
 pytestmark = pytest.mark.integration
 
@@ -216,6 +217,15 @@ def test_one_that_is_there_takes_no_time_and_one_that_was_changed_is_made_again(
     assert len(attempts(case.folder / "cache")) == 1
 
 
+def test_a_clone_that_moved_is_no_hindrance(case: OverlayCase) -> None:
+    commit(case.clone, CHANGE)
+    first = prepared(case, "HEAD")
+    moved = case.clone.rename(case.folder / "moved")
+    again = prepared(case, "HEAD", repo=moved)
+    assert again.key == first.key and again.repo == str(moved)
+    assert git(Path(again.pythonpath[0]), "status", "--porcelain") == ""
+
+
 def test_one_that_was_changed_while_a_run_uses_it_is_left_alone(case: OverlayCase) -> None:
     commit(case.clone, CHANGE)
     environment = prepared(case, "HEAD")
@@ -322,6 +332,28 @@ def test_what_a_reader_should_know_stands_in_the_notes(case: OverlayCase) -> Non
     assert any("1 modules" in note and "steady.py" in note for note in prepared(case, "main").notes)
     git(case.clone, "tag", "-d", f"v{VERSION}")
     assert "unproved" in prepared(case, "main").notes[-1]
+
+
+def test_a_base_that_is_somebodys_checkout_gives_only_what_its_build_made(case: OverlayCase) -> None:
+    built = case.folder / "built"
+    git(case.folder, "clone", "-q", "clone", str(built))
+    for name in ("_version.py", extension().name, "vllm_flash_attn/copied.py"):
+        (built / "vllm" / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(case.site / "vllm" / name, built / "vllm" / name)
+    (built / "vllm" / "scratch.py").write_text("somebody's notes")
+    (built / "vllm" / "steady.py").write_text("edited there, and not committed")
+    shutil.rmtree(case.site / "vllm")
+    (case.site / "vllm.pth").write_text(f"{built}\n")
+    sha = commit(case.clone, CHANGE)
+    before = snapshot(built)
+    environment = prepared(case, "main")
+    package = Path(environment.package_path or "")
+    links = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_symlink()}
+    assert links == {"_version.py", extension().name, "vllm_flash_attn/copied.py"}
+    assert (package / "steady.py").read_text() == AT_BASE["vllm/steady.py"]
+    assert environment.revision_sha == sha and environment.repo == str(case.clone)
+    assert "changed since the base" in environment.notes[0] and snapshot(built) == before
+    assert run(case, environment).vllm_path == f"{package}/__init__.py"
 
 
 def test_submodules_get_the_bases_files(case: OverlayCase) -> None:
