@@ -13,14 +13,19 @@ from sparkdiag.recording.listed_bisection import read_bisection
 
 
 def kept_bisection(path: Path) -> Bisection:
-    """Its document, or where that is lost what its journal amounts to, which lacks the diff and the stacks.
+    """Its document, else what its journal amounts to.
 
     Raises ``RunFolderError`` where there is neither, ``UsageError`` where the journal cannot be read.
     """
-    folder = BisectionFolder.open(path)
     try:
         return read_bisection(path)
     except RunFolderError as lost:
-        request = resume_request(folder)
-        found = document_of(request, fold(request, read_journal(folder.journal)))
-        return found.model_copy(update={"notes": (*found.notes, f"rebuilt from the journal: {lost.message}")})
+        return rebuilt_bisection(path, lost=lost.message)
+
+
+def rebuilt_bisection(path: Path, *, lost: str) -> Bisection:
+    """What the journal amounts to: all but the diff and the stacks. ``lost``: why its document is not taken."""
+    folder = BisectionFolder.open(path)
+    request = resume_request(folder)
+    found = document_of(request, fold(request, read_journal(folder.journal)))
+    return found.model_copy(update={"notes": (*found.notes, f"rebuilt from the journal: {lost}")})

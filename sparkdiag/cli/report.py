@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sparkdiag.cli import completion
+from sparkdiag.errors import RunFolderError
 
 if TYPE_CHECKING:
     from sparkdiag.evidence.stored import StoredRun
@@ -55,11 +56,16 @@ def report(
 
 
 def _report_bisection(folder: Path, *, as_json: bool) -> None:
-    from sparkdiag.bisecting.kept import kept_bisection
+    from sparkdiag.recording.listed_bisection import read_bisection
     from sparkdiag.reporting.bisection import render_bisection
     from sparkdiag.reporting.bisection_document import bisection_json
 
-    found = kept_bisection(folder)
+    try:
+        found = read_bisection(folder)
+    except RunFolderError as lost:
+        from sparkdiag.bisecting.kept import rebuilt_bisection  # all of a search, and git: only where it must be
+
+        found = rebuilt_bisection(folder, lost=lost.message)
     if as_json:
         typer.echo(bisection_json(found, run_dir=str(folder)))
     else:

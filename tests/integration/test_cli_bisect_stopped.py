@@ -42,7 +42,12 @@ def test_ctrl_c_keeps_what_ended_and_the_printed_line_goes_on(tmp_path: Path) ->
     (listed,) = json.loads(case.run("runs", "list", "--json").out)["runs"]
     assert (listed["state"], listed["because"], listed["trials"]) == ("interrupted", "it can be resumed", 1)
 
-    assert case.run("report", str(case.bisection())).out.startswith("## sparkdiag bisect: not finished\n")
+    page = case.run("report", str(case.bisection())).out
+    assert page.startswith("## sparkdiag bisect: not finished\n")
+    (case.bisection() / "bisection.json").unlink()
+    rebuilt = case.run("report", str(case.bisection())).out
+    assert rebuilt.startswith(page.split("<details>")[0])
+    assert "rebuilt from the journal" in rebuilt
 
     resumed = case.run(*again[1:], limit_s=LIMIT_S)
     assert resumed.code == 0, resumed
