@@ -1,11 +1,13 @@
 """From ``overlay:REV[@BASE]`` to an environment that can be served from; and why the other plans are not run here."""
 
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
 from sparkdiag.environment.cache import cache_root
 from sparkdiag.environment.clone import Clone, open_clone
 from sparkdiag.environment.expected import from_git
+from sparkdiag.environment.given import given
 from sparkdiag.environment.model import Environment
 from sparkdiag.environment.overlay import Overlay, ensure_overlay
 from sparkdiag.environment.overlay_base import Base, base_spec, commit_of, find_base, is_cpu
@@ -43,8 +45,7 @@ def overlaid(
             f"--rev {revision} is not {sha[:10]}, which environment {spec.text} is made of", remedy="leave --rev out"
         )
     named = spec.model_copy(update={"base": base_spec(spec, clone=clone, sha=sha)})
-    early = early_plan(clone, sha, spec=named)
-    if early.not_run:
+    if isinstance(named.base, ReleaseSpec) and (early := _overlay_plan(clone, sha, spec=named)).not_run:
         raise cannot_run(named, early)  # before a base is built for minutes
     base = find_base(base_spec(named, clone=clone, sha=sha), clone=clone, progress=progress)
     plan = plan_of(clone, sha, base=base.sha, why=base.why, cpu=base.cpu)
@@ -60,21 +61,34 @@ def with_base(spec: OverlaySpec, *, repo: Path | None) -> OverlaySpec:
     return spec.model_copy(update={"base": base_spec(spec, clone=clone, sha=sha)})
 
 
-def early_plan(clone: Clone, sha: str, *, spec: OverlaySpec) -> RevisionPlan:
-    """What can be told without a look at the base: all of it for a release, which is its tag."""
-    if not isinstance(spec.base, ReleaseSpec):
-        return RevisionPlan(kind="overlay", because="the base has not been asked yet")
-    base, why = commit_of(clone, version=spec.base.version, checked_out=None)
-    return plan_of(clone, sha, base=base, why=why, cpu=is_cpu(spec.base, version=None))
+def _overlay_plan(clone: Clone, sha: str, *, spec: OverlaySpec) -> RevisionPlan:
+    """What can be told before the base is built: a release is its tag, and who made another is asked once."""
+    if isinstance(spec.base, ReleaseSpec):
+        base, why = commit_of(clone, version=spec.base.version, checked_out=None)
+        return plan_of(clone, sha, base=base, why=why, cpu=True)
+    if spec.base is None:
+        raise AssertionError(spec)  # a base was named by with_base
+    version, checked_out = _asked(spec.base)
+    base, why = commit_of(clone, version=version, checked_out=checked_out)
+    return plan_of(clone, sha, base=base, why=why, cpu=is_cpu(spec.base, version=version))
+
+
+@cache
+def _asked(spec: ExistingSpec) -> tuple[str | None, str | None]:
+    """The version that an interpreter's vllm has, and the commit it is checked out at: a forecast asks it for each of
+    many commits, and each answer takes a second."""
+    environment = given(spec, modules=(), revision=None, repo=None)
+    return environment.vllm_version, environment.revision_sha
 
 
 def plan_for(spec: RevisionSpec, *, repo: Path | None) -> RevisionPlan:
-    """The plan of a spec, for a forecast: nothing is built and no interpreter is asked. Raises ``UsageError``."""
+    """The plan of a spec, for a forecast: nothing is built. Raises ``UsageError``, and ``EnvironmentFault`` where the
+    base that was named is none."""
     clone, sha = _revision(spec, repo=repo)
     match spec:
         case OverlaySpec():
             named = spec.model_copy(update={"base": base_spec(spec, clone=clone, sha=sha)})
-            return early_plan(clone, sha, spec=named)
+            return _overlay_plan(clone, sha, spec=named)
         case PrecompiledSpec(wheel_commit=named_commit):
             return _precompiled(clone, sha, spec=spec, commit=named_commit or upstream_base(clone, sha))
         case SourceSpec():

@@ -36,9 +36,10 @@ class Touched(Value):
     def because(self) -> str:
         """One line."""
         if self.compiled:
-            return f"{len(self.compiled)} sources of compiled parts changed since the base: {counted(self.compiled)}"
-        changed = f"{self.python} files of vllm's Python package" if self.python else "no file of vllm's package"
-        told = [f"{changed} changed since the base"]
+            number = "1 source" if len(self.compiled) == 1 else f"{len(self.compiled)} sources"
+            return f"{number} of compiled parts changed since the base: {counted(self.compiled)}"
+        number = {0: "no file", 1: "1 file"}.get(self.python, f"{self.python} files")
+        told = [f"{number} of vllm's Python package changed since the base"]
         told += [f"kernels of GPUs too ({counted(self.gpu_only)}), which a CPU build has not"] if self.gpu_only else []
         told += [f"requirements too ({counted(self.requirements)})"] if self.requirements else []
         return ", ".join(told)

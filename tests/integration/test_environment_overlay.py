@@ -16,7 +16,7 @@ from sparkdiag.environment.prepare import prepare
 from sparkdiag.environment.progress import SilentProgress
 from sparkdiag.environment.proof import prove_revision
 from sparkdiag.environment.prune import prune
-from sparkdiag.environment.spec import OverlaySpec, PrecompiledSpec, parse_spec
+from sparkdiag.environment.spec import ExistingSpec, OverlaySpec, PrecompiledSpec, parse_spec
 from sparkdiag.errors import BusyError, EnvironmentFault, UsageError
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.identity import ProcessIdentity, ServerIdentity
@@ -320,6 +320,8 @@ def test_compiled_parts_that_changed_are_not_overlaid(case: OverlayCase) -> None
     sha = commit(case.clone, {"csrc/kernels.cpp": "int z;\n"})
     with pytest.raises(EnvironmentFault, match=r"needs a source installation.*csrc/kernels.cpp") as caught:
         prepared(case, "main")
+    plan = plan_for(OverlaySpec(revision="main", base=ExistingSpec(target=str(case.python))), repo=case.clone)
+    assert plan.kind == "source" and plan.not_run and "csrc/kernels.cpp" in plan.because
     assert any(f"worktree add --detach {case.folder}/vllm-{sha[:10]} {sha}" in line for line in caught.value.details)
     assert "existing:" in (caught.value.remedy or "") and not list_environments(case.folder / "cache")
     assert prepared(case, "main~1").revision_sha == case.base_sha

@@ -72,7 +72,9 @@ def test_lines_of_setup_that_are_no_instruction(line: str, literal: bool) -> Non
 
 
 def test_words_for_people() -> None:
-    assert sort_out([], cpu_base=False).because == "no file of vllm's package changed since the base"
+    assert sort_out([], cpu_base=False).because == "no file of vllm's Python package changed since the base"
+    assert sort_out(["vllm/a.py"], cpu_base=False).because == "1 file of vllm's Python package changed since the base"
+    assert sort_out(["setup.py"], cpu_base=False).because.startswith("1 source of compiled parts")
     found = sort_out([f"csrc/{number}.cpp" for number in range(9)], cpu_base=False)
     assert found.because.startswith("9 sources of compiled parts changed since the base: csrc/0.cpp, csrc/1.cpp, ")
     assert found.because.endswith(" and 6 more")
