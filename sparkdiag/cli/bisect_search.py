@@ -197,6 +197,8 @@ def _search(
             view.note(f"bisection's folder: {shown_path(folder.path)}")
             return bisect(request, folder=folder, runner=runner, view=view, details=details)
     except (KeyboardInterrupt, Terminated) as stop:
+        for line in view.table_lost():
+            typer.echo(line, err=True)
         return _stopped(stop, folder=folder, as_json=as_json)
     except SparkdiagError:
         if folder.journal.is_file():

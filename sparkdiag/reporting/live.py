@@ -79,6 +79,11 @@ class LiveView:
         """Whether something is drawn over, and not only lines are printed."""
         return self._live is not None
 
+    @property
+    def columns(self) -> int:
+        """Characters that fit into one line."""
+        return max(self._console.width - 1, 10)
+
     def restart(self) -> None:
         """Another run begins: nothing is known of it yet, and its clock is at zero."""
         with self._lock:
@@ -156,7 +161,7 @@ class LiveView:
     def _render(self) -> Text:
         with self._lock:
             state, now_s = self._state, self._now_s()
-        columns = max(self._console.width - 1, 10)
+        columns = self.columns
         rendered = Text(no_wrap=True, overflow="crop")
         lines = view_lines(state, now_s=now_s)
         above = self._above(columns, max(self._console.height - len(lines) - 1, 1)) if self._above is not None else ()

@@ -93,6 +93,13 @@ class LiveBisection:
             for line in trial_table(bisection, new, columns=160)[1:]:
                 self.trial.say(line.rstrip())
 
+    def table_lost(self) -> list[str]:
+        """The table that goes with the live view when a search is stopped; without one its lines stand there."""
+        found = self._found
+        if found is None or not self.trial.is_live:
+            return []
+        return trial_table(found, found.trials, columns=self.trial.columns)
+
     def _above(self, columns: int, rows: int) -> Sequence[ViewLine]:
         lines = []
         found, current = self._found, self._current

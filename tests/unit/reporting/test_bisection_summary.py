@@ -90,6 +90,7 @@ def test_without_a_terminal_each_trial_is_a_line_when_it_begins_and_when_it_ends
         view.trial_begins(SHAS[5], subject="", purpose="control", minutes_left=None)
         view.update(FOUND.model_copy(update={"trials": FOUND.trials[:2]}))
     lines = out.getvalue().splitlines()
+    assert view.table_lost() == []
     assert lines[0] == f'trial 1 (end): {SHAS[0][:10]} "begin\\x1b[2J", about 12 minutes left'
     assert lines[1].endswith("loading: a model")
     assert lines[2].split()[:4] == [SHAS[0][:10], "end", "completed,", "retrieved"]
@@ -110,5 +111,6 @@ def test_on_a_terminal_the_table_stands_over_the_running_trial_and_phases_do_not
     assert drawn[-2] == f'trial 9 (confirm): {SHAS[0][:10]} "begin", about 7 minutes left'
     assert drawn[-1].startswith("phase     loading, 330 s")
     assert all(len(line) < 80 for line in drawn)
+    assert view.table_lost() == drawn[: 1 + len(FOUND.trials)]
     clock.now_s = 3000.0
     assert "about a minute left" in view.trial._render().plain
