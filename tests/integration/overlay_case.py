@@ -7,6 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+from sparkdiag.environment.cache import environments_dir
+from sparkdiag.environment.model import Environment
+from sparkdiag.environment.prepare import prepare
+from sparkdiag.environment.progress import SilentProgress
+from sparkdiag.environment.spec import parse_spec
+from sparkdiag.evidence.base import Value
+from sparkdiag.evidence.identity import ProcessIdentity
+from sparkdiag.evidence.run import FileProof
+from sparkdiag.scenario.model import PromptSettings, Scenario, ServerSettings, Signature, WatchedFunction
+
 VERSION = "0.99.0"
 EXTENSIONS = ("_heapq", "_bisect", "_random", "_json")
 """Any extension of the standard library stands in for vLLM's: it is compiled, and Python loads it for real."""
@@ -114,3 +124,67 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
     """Every file below ``folder`` with its time of change and content."""
     files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     return {str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+
+CHANGE: dict[str, str | None] = {
+    "vllm/feature.py": "def prefill():\n    return 'revision'\n",
+    "vllm/added.py": "here = True\n",
+    "vllm/gone.py": None,
+}
+ASK = """
+import json, sys, hashlib
+import vllm, vllm.feature
+print(json.dumps({
+    "version": vllm.__version__, "path": vllm.__file__, "prefill": vllm.feature.prefill(),
+    "files": [{"module": m, "path": sys.modules[m].__file__,
+               "sha256": hashlib.sha256(open(sys.modules[m].__file__, "rb").read()).hexdigest()}
+              for m in ("vllm", "vllm.feature")],
+}))
+"""
+
+
+def scenario(*, lab: bool = False) -> Scenario:
+    return Scenario(
+        schema=1,
+        name="x",
+        title="x",
+        lab=lab,
+        server=ServerSettings(),
+        prompt=PromptSettings(tokens=64),
+        signatures=(Signature(function="f", kind="torch-fallback"),),
+        watch=(WatchedFunction(function="f", modules=("vllm.steady",)),),
+    )
+
+
+class Said(SilentProgress):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def prepared(case: OverlayCase, revision: str, *, repo: Path | None = None, said: Said | None = None) -> Environment:
+    spec = parse_spec(f"overlay:{revision}@{case.spec}")
+    return prepare(spec, scenario=scenario(), revision=None, repo=repo or case.clone, progress=said or SilentProgress())
+
+
+class Told(Value):
+    """What ``ASK`` prints."""
+
+    version: str
+    path: str
+    prefill: str
+    files: tuple[FileProof, ...]
+
+
+def run(case: OverlayCase, environment: Environment) -> ProcessIdentity:
+    """What a process of the server would tell of itself."""
+    done = case.run(ASK, *environment.pythonpath)
+    assert done.returncode == 0, done.stderr
+    told = Told.model_validate_json(done.stdout)
+    return ProcessIdentity(pid=1, vllm_version=told.version, vllm_path=told.path, files=told.files)
+
+
+def attempts(root: Path) -> list[Path]:
+    return list(environments_dir(root).glob("overlay-*/overlay-*"))

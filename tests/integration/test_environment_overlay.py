@@ -1,6 +1,5 @@
 """Overlays for real: git, a worktree, a base with a compiled extension, and the interpreter that runs them."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ import pytest
 from sparkdiag.cleaning.cached import in_cache, remove_environment
 from sparkdiag.environment import cache, overlay
 from sparkdiag.environment.cache import environments_dir, hold, list_environments
-from sparkdiag.environment.model import Environment
 from sparkdiag.environment.overlaid import plan_for
 from sparkdiag.environment.prepare import prepare
 from sparkdiag.environment.progress import SilentProgress
@@ -18,83 +16,30 @@ from sparkdiag.environment.proof import prove_revision
 from sparkdiag.environment.prune import prune
 from sparkdiag.environment.spec import ExistingSpec, OverlaySpec, PrecompiledSpec, parse_spec
 from sparkdiag.errors import BusyError, EnvironmentFault, UsageError
-from sparkdiag.evidence.base import Value
-from sparkdiag.evidence.identity import ProcessIdentity, ServerIdentity
-from sparkdiag.evidence.run import FileProof
+from sparkdiag.evidence.identity import ServerIdentity
 from sparkdiag.scenario.load import load_scenario
-from sparkdiag.scenario.model import PromptSettings, Scenario, ServerSettings, Signature, Suspect, WatchedFunction
-from tests.integration.overlay_case import AT_BASE, VERSION, OverlayCase, commit, extension, git, snapshot
+from sparkdiag.scenario.model import Suspect
+from tests.integration.overlay_case import (
+    AT_BASE,
+    CHANGE,
+    VERSION,
+    OverlayCase,
+    Said,
+    attempts,
+    commit,
+    git,
+    prepared,
+    run,
+    scenario,
+)
 
 pytestmark = pytest.mark.integration
-
-CHANGE: dict[str, str | None] = {
-    "vllm/feature.py": "def prefill():\n    return 'revision'\n",
-    "vllm/added.py": "here = True\n",
-    "vllm/gone.py": None,
-}
-ASK = """
-import json, sys, hashlib
-import vllm, vllm.feature
-print(json.dumps({
-    "version": vllm.__version__, "path": vllm.__file__, "prefill": vllm.feature.prefill(),
-    "files": [{"module": m, "path": sys.modules[m].__file__,
-               "sha256": hashlib.sha256(open(sys.modules[m].__file__, "rb").read()).hexdigest()}
-              for m in ("vllm", "vllm.feature")],
-}))
-"""
 
 
 @pytest.fixture
 def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OverlayCase:
     monkeypatch.setenv("SPARKDIAG_CACHE", str(tmp_path / "cache"))
     return OverlayCase(tmp_path)
-
-
-def scenario(*, lab: bool = False) -> Scenario:
-    return Scenario(
-        schema=1,
-        name="x",
-        title="x",
-        lab=lab,
-        server=ServerSettings(),
-        prompt=PromptSettings(tokens=64),
-        signatures=(Signature(function="f", kind="torch-fallback"),),
-        watch=(WatchedFunction(function="f", modules=("vllm.steady",)),),
-    )
-
-
-class Said(SilentProgress):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
-
-
-def prepared(case: OverlayCase, revision: str, *, repo: Path | None = None, said: Said | None = None) -> Environment:
-    spec = parse_spec(f"overlay:{revision}@{case.spec}")
-    return prepare(spec, scenario=scenario(), revision=None, repo=repo or case.clone, progress=said or SilentProgress())
-
-
-class Told(Value):
-    """What ``ASK`` prints."""
-
-    version: str
-    path: str
-    prefill: str
-    files: tuple[FileProof, ...]
-
-
-def run(case: OverlayCase, environment: Environment) -> ProcessIdentity:
-    """What a process of the server would tell of itself."""
-    done = case.run(ASK, *environment.pythonpath)
-    assert done.returncode == 0, done.stderr
-    told = Told.model_validate_json(done.stdout)
-    return ProcessIdentity(pid=1, vllm_version=told.version, vllm_path=told.path, files=told.files)
-
-
-def attempts(root: Path) -> list[Path]:
-    return list(environments_dir(root).glob("overlay-*/overlay-*"))
 
 
 def test_the_revision_runs_over_the_binaries_of_the_base(case: OverlayCase) -> None:
@@ -144,64 +89,6 @@ def test_bytecode_of_what_has_not_changed_is_the_bases_and_tells_the_overlays_pa
     assert list(Path(tree, "vllm/__pycache__").glob("feature.*.pyc")), "a server writes what is missing"
 
 
-@pytest.mark.parametrize("kind", ["checkout", "bare", "shallow", "linked", "borrowing"])
-def test_nothing_of_the_clone_is_changed(case: OverlayCase, kind: str) -> None:
-    sha = commit(case.clone, CHANGE)
-    clone = case.folder / "other clone"
-    match kind:
-        case "checkout":
-            clone = case.clone
-            (clone / "vllm" / "feature.py").write_text("edited, and staged")
-            git(clone, "add", "vllm/feature.py")
-            (clone / "untracked").write_text("")
-        case "bare" | "borrowing":
-            borrowing = ("--shared",) if kind == "borrowing" else ()
-            git(case.folder, "clone", "-q", "--bare", *borrowing, "clone", str(clone))
-        case "shallow":
-            git(case.folder, "clone", "-q", "--depth=1", f"file://{case.clone}", str(clone))
-        case "linked":
-            git(case.clone, "worktree", "add", "-q", "--detach", str(clone))
-    status = git(case.clone, "status", "--porcelain")
-    before, everything = snapshot(clone), snapshot(case.clone)
-    environment = prepared(case, sha, repo=clone)
-    assert snapshot(clone) == before and snapshot(case.clone) == everything
-    told = {file.module: file.sha256 for file in run(case, environment).files}
-    assert told.items() <= {file.module: file.sha256 for file in environment.expected_files}.items() and len(told) == 2
-    assert git(case.clone, "status", "--porcelain") == status
-    assert git(clone, "worktree", "list").count("\n") == (1 if kind == "linked" else 0)
-
-
-def test_nothing_that_the_clone_or_the_user_configured_is_run_and_no_byte_is_changed(
-    case: OverlayCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ran = case.folder / "ran"
-    program = case.folder / "program"
-    program.write_text(f"#!/bin/sh\necho $0 $@ >> {ran}\ncat\n")
-    program.chmod(0o755)
-    content = "def prefill():\n    return '$Id$'\n"
-    attributes = "* filter=evil ident\n*.py eol=crlf text working-tree-encoding=UTF-16\n"
-    commit(case.clone, {"vllm/feature.py": content})
-    commit(case.clone, {".gitattributes": attributes, "vllm/.gitattributes": attributes})
-    for name in ("post-checkout", "post-index-change", "reference-transaction"):
-        (case.clone / ".git" / "hooks" / name).write_text(program.read_text())
-        (case.clone / ".git" / "hooks" / name).chmod(0o755)
-    home = case.folder / "home"
-    home.mkdir()
-    filters = f'[filter "evil"]\n\tsmudge = {program}\n\tclean = {program}\n\trequired\n'
-    core = f"[core]\n\tfsmonitor = {program}\n\thooksPath = {case.clone}/.git/hooks\n\tautocrlf = true\n"
-    settings = filters + core
-    (home / ".gitconfig").write_text(settings)
-    with (case.clone / ".git" / "config").open("a") as config:
-        config.write(settings)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("GIT_DIR", str(case.folder / "nowhere"))
-    monkeypatch.setenv("GIT_CONFIG_PARAMETERS", f"'core.fsmonitor'='{program}'")
-    environment = prepared(case, "main")
-    assert not ran.exists()
-    assert Path(environment.package_path or "", "feature.py").read_bytes() == content.encode()
-    assert prepared(case, "main") == environment and not ran.exists()
-
-
 def test_one_that_is_there_takes_no_time_and_one_that_was_changed_is_made_again(case: OverlayCase) -> None:
     commit(case.clone, CHANGE)
     said = Said()
@@ -215,15 +102,6 @@ def test_one_that_is_there_takes_no_time_and_one_that_was_changed_is_made_again(
     third = prepared(case, "HEAD", said=said)
     assert not Path(third.package_path or "", "stray.py").exists() and len(said.lines) == 5
     assert len(attempts(case.folder / "cache")) == 1
-
-
-def test_a_clone_that_moved_is_no_hindrance(case: OverlayCase) -> None:
-    commit(case.clone, CHANGE)
-    first = prepared(case, "HEAD")
-    moved = case.clone.rename(case.folder / "moved")
-    again = prepared(case, "HEAD", repo=moved)
-    assert again.key == first.key and again.repo == str(moved)
-    assert git(Path(again.pythonpath[0]), "status", "--porcelain") == ""
 
 
 def test_one_that_was_changed_while_a_run_uses_it_is_left_alone(case: OverlayCase) -> None:
@@ -257,7 +135,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from sparkdiag.environment import cache
-from tests.integration.test_environment_overlay import scenario
+from tests.integration.overlay_case import scenario
 from sparkdiag.environment.prepare import prepare
 from sparkdiag.environment.progress import SilentProgress
 from sparkdiag.environment.spec import parse_spec
@@ -336,28 +214,6 @@ def test_what_a_reader_should_know_stands_in_the_notes(case: OverlayCase) -> Non
     assert "unproved" in prepared(case, "main").notes[-1]
 
 
-def test_a_base_that_is_somebodys_checkout_gives_only_what_its_build_made(case: OverlayCase) -> None:
-    built = case.folder / "built"
-    git(case.folder, "clone", "-q", "clone", str(built))
-    for name in ("_version.py", extension().name, "vllm_flash_attn/copied.py"):
-        (built / "vllm" / name).parent.mkdir(exist_ok=True)
-        shutil.copyfile(case.site / "vllm" / name, built / "vllm" / name)
-    (built / "vllm" / "scratch.py").write_text("somebody's notes")
-    (built / "vllm" / "steady.py").write_text("edited there, and not committed")
-    shutil.rmtree(case.site / "vllm")
-    (case.site / "vllm.pth").write_text(f"{built}\n")
-    sha = commit(case.clone, CHANGE)
-    before = snapshot(built)
-    environment = prepared(case, "main")
-    package = Path(environment.package_path or "")
-    links = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_symlink()}
-    assert links == {"_version.py", extension().name, "vllm_flash_attn/copied.py"}
-    assert (package / "steady.py").read_text() == AT_BASE["vllm/steady.py"]
-    assert environment.revision_sha == sha and environment.repo == str(case.clone)
-    assert "changed since the base" in environment.notes[0] and snapshot(built) == before
-    assert run(case, environment).vllm_path == f"{package}/__init__.py"
-
-
 def test_submodules_get_the_bases_files(case: OverlayCase) -> None:
     git(case.clone, "update-index", "--add", "--cacheinfo", f"160000,{case.base_sha},vllm/third_party/sub")
     git(case.clone, "commit", "-q", "-m", "add a submodule")
@@ -365,28 +221,6 @@ def test_submodules_get_the_bases_files(case: OverlayCase) -> None:
     done = case.run("import vllm.third_party.sub.inside as i; print(i.made_by_the_build)", *environment.pythonpath)
     assert done.stdout.strip() == "True", done.stderr
     assert any("third_party/sub" in note and "submodules" in note for note in environment.notes)
-
-
-def test_links_in_a_commit_lead_no_file_out_of_the_tree(case: OverlayCase) -> None:
-    outside = case.folder / "outside"
-    outside.mkdir()
-    assert case.run("import vllm.steady").returncode == 0
-    (case.clone / "vllm" / "__pycache__").symlink_to(outside)
-    (case.clone / "vllm" / "vllm_flash_attn").symlink_to(outside)
-    git(case.clone, "add", "--force", "vllm/__pycache__", "vllm/vllm_flash_attn")
-    git(case.clone, "commit", "-q", "-m", "links")
-    prepared(case, "main")
-    assert not list(outside.iterdir())
-
-
-def test_a_clone_that_left_its_objects_at_a_remote_says_so(case: OverlayCase) -> None:
-    commit(case.clone, CHANGE)
-    git(case.clone, "config", "uploadpack.allowFilter", "true")
-    partial = case.folder / "partial"
-    git(case.folder, "clone", "-q", "--bare", "--filter=blob:none", f"file://{case.clone}", str(partial))
-    with pytest.raises(EnvironmentFault) as caught:
-        prepared(case, "main", repo=partial)
-    assert "--refetch" in (caught.value.remedy or "") and not attempts(case.folder / "cache")
 
 
 @pytest.mark.parametrize(
