@@ -150,7 +150,10 @@ def _search_step(request: BisectRequest, state: State, minutes: Minutes) -> Tria
         return reused
     free = {one.sha for one in request.imported} | {sha for sha, point in state.points.items() if point.reused}
     sha = next_trial(history, state.marks, predicted=request.predicted, minutes=minutes, free=free)
-    sha = _unchecked(request, state, now) if sha is None else _oldest_alike(request, state, now, sha)
+    if sha is not None:
+        sha = _oldest_alike(request, state, now, sha)
+    else:
+        now, sha = _checked(request, state, now, minutes)
     if sha is not None:
         return TrialStep(sha=sha, purpose="search")
     if now.found is not None:
@@ -180,24 +183,29 @@ def _reuse_step(request: BisectRequest, state: State, now: Standing) -> ReuseSte
     return ReuseStep(result=result.model_copy(update={"sha": sha, "reused_from": source, "minutes": 0.0}))
 
 
-def _unchecked(request: BisectRequest, state: State, now: Standing) -> str | None:
-    """A point that the answer stands on and that only a reused result, or none, speaks for: it is run after all.
+def _checked(request: BisectRequest, state: State, now: Standing, minutes: Minutes) -> tuple[Standing, str | None]:
+    """What is left, and the point that the answer stands on though only a reused result speaks for it: it is run.
 
     What is left is bounded by its newest point, which has to be new, and by the parents outside, which have to be old.
-    If files that are not watched matter too, a boundary that was only reused is where the search would go wrong.
+    If files that are not watched matter too, a boundary that was only reused is where the search would go wrong. Where
+    a skip keeps the boundary itself from being run, reused results count for nothing: the search goes on without them.
     """
     history = request.axis.history
     run = {sha: side for sha, side in state.marks.items() if sha not in state.points or not state.points[sha].reused}
     really = standing(history, run)
     if really.candidates == now.candidates:
-        return None
+        return now, None
     outside = [
         parent
         for sha in now.candidates
         for parent in commit_of(request, sha).parents
         if parent in history.index and parent not in now.candidates
     ]
-    return next((sha for sha in (now.candidates[-1], *outside) if sha in really.testable), None)
+    bound = next((sha for sha in (now.candidates[-1], *outside) if sha in really.testable), None)
+    if bound is not None:
+        return now, bound
+    free = {one.sha for one in request.imported}
+    return really, next_trial(history, run, predicted=request.predicted, minutes=minutes, free=free)
 
 
 def _oldest_alike(request: BisectRequest, state: State, now: Standing, sha: str) -> str:
