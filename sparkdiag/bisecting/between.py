@@ -4,10 +4,11 @@ from pathlib import Path
 
 from sparkdiag.bisecting.asked import Asked, target_of
 from sparkdiag.bisecting.asking import Question, question
-from sparkdiag.bisecting.release_pair import ends_of, kept_options, pair_of, with_bases
+from sparkdiag.bisecting.release_pair import ends_of, with_bases
 from sparkdiag.environment.clone import open_clone
 from sparkdiag.environment.spec import ReleaseSpec
 from sparkdiag.evidence.bisection import Bisection
+from sparkdiag.reporting.follow_up import kept_options, pair_of
 
 
 def commits_between(asked: Asked, found: Bisection) -> Question | None:

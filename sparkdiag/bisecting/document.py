@@ -38,7 +38,7 @@ def document_of(
         trials=trials_of(request, state),
         scenario=request.repro.scenario.name,
         dcp=None if request.axis.kind == "dcp" else request.repro.scenario.server.dcp,
-        repo=request.axis.repo,
+        repo=request.repro.repo if request.axis.kind == "releases" else request.axis.repo,
         searched=sum(1 for commit in history.commits if commit.sha != request.axis.old),
         suspect_paths=request.suspect_paths,
         suspect_diff=suspect_diff,

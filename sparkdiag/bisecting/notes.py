@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 from sparkdiag.bisecting.noisy import most_trials
-from sparkdiag.bisecting.release_pair import next_command, pair_around
 from sparkdiag.bisecting.request import BisectRequest
 from sparkdiag.bisecting.state import Conclusion, State, commit_of, has_blobs, named, runs_of, same_as_a_parent
 from sparkdiag.bisecting.step import wants_controls
-from sparkdiag.harmless.documents import redact_argv
+from sparkdiag.reporting.follow_up import pair_around
 
 
 def notes_of(request: BisectRequest, state: State, answer: Conclusion | None) -> tuple[str, ...]:
@@ -90,10 +89,15 @@ def _of_predictions(request: BisectRequest, state: State, answer: Conclusion | N
 
 
 def _of_the_culprit(request: BisectRequest, answer: Conclusion | None) -> Iterator[str]:
-    if answer is not None and answer.outcome == "found" and same_as_a_parent(request, answer.commits[0]):
+    if answer is None or answer.outcome != "found":
+        return
+    [culprit] = answer.commits
+    if same_as_a_parent(request, culprit):
+        yield f"{named(request, culprit)} leaves the watched files as they were: it changes what they do from elsewhere"
+    if request.axis.kind == "commits" and not commit_of(request, culprit).parents:
         yield (
-            f"{named(request, answer.commits[0])} leaves the watched files as they were:"
-            " it changes what they do from elsewhere"
+            f"{named(request, culprit)} branches off before the older end: its own parent was not run, and is taken to"
+            f" be like {named(request, request.axis.old)}; if it is not, the branch had the difference all along"
         )
 
 
@@ -102,19 +106,8 @@ def _of_the_releases(request: BisectRequest, state: State, answer: Conclusion | 
         return
     commits = [commit_of(request, sha) for sha in answer.commits]
     pair = pair_around(commits, direction=state.ends.direction)
-    if pair is None:
-        return
-    if pair.same_source:
+    if pair is not None and pair.same_source:
         yield f"{pair.older} and {pair.newer} are wheels of one source: they differ in how they were built"
-        return
-    told = next_command(
-        pair,
-        command=redact_argv(request.command),
-        target=request.target,
-        scenario=request.repro.scenario.name,
-        clone=request.repro.repo,
-    )
-    yield f"the commits between {pair.older_tag} and {pair.newer_tag} are searched by: {told}"
 
 
 def _of_the_confirmation(state: State) -> Iterator[str]:

@@ -225,6 +225,7 @@ def _show(found: "Bisection", *, folder: "BisectionFolder", as_json: bool) -> No
     """Write ``report.md`` beside the journal and print the summary, or the one JSON document."""
     from sparkdiag.reporting.bisection_document import bisection_json
     from sparkdiag.reporting.bisection_summary import bisection_summary
+    from sparkdiag.reporting.follow_up import follow_up
 
     report = _report(found, folder)
     if as_json:
@@ -232,7 +233,7 @@ def _show(found: "Bisection", *, folder: "BisectionFolder", as_json: bool) -> No
     else:
         columns = get_terminal_size().columns - 1 if sys.stdout.isatty() else None
         near = shown_path(report)
-        next_ = _next(found) or join(["sparkdiag", "report", shown_path(folder.path)])
+        next_ = follow_up(found) or join(["sparkdiag", "report", shown_path(folder.path)])
         typer.echo(bisection_summary(found, columns=columns, report=near, next_=next_))
     for problem in folder.problems:
         say(problem)
@@ -244,16 +245,6 @@ def _report(found: "Bisection", folder: "BisectionFolder") -> Path:
 
     report = folder.write_report(render_bisection(found))
     return report if report.is_file() else folder.path
-
-
-def _next(found: "Bisection") -> str | None:
-    """After a search over releases: the one over the commits between the two that were found."""
-    from sparkdiag.bisecting.release_pair import next_command, pair_of
-
-    pair = pair_of(found)
-    if pair is None or pair.same_source:
-        return None
-    return next_command(pair, command=found.command, target=found.target, scenario=found.scenario)
 
 
 def say(text: str, *, to_copy: bool = False) -> None:

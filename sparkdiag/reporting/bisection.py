@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sparkdiag.evidence.bisection import Bisection, Commit, Trial
 from sparkdiag.reporting import bisection_phrases as phrases
 from sparkdiag.reporting.details import Section, folded, table
+from sparkdiag.reporting.follow_up import follow_up
 from sparkdiag.reporting.markdown import fitted
 from sparkdiag.reporting.safe_text import code, fence, prose
 
@@ -41,6 +42,9 @@ def _head(found: Bisection) -> str:
     command = phrases.again_command(found)
     if command is not None:
         blocks.append("**Search again**\n\n" + fence(command, info="sh", at_most=2000))
+    following = follow_up(found)
+    if following is not None:
+        blocks.append("**Search the commits between the two releases**\n\n" + fence(following, info="sh", at_most=2000))
     if found.trials:
         blocks.append(_trials(found))
     return "\n\n".join(blocks)

@@ -6,6 +6,7 @@ from typing import Any
 from sparkdiag.evidence.bisection import Bisection, Commit, Trial
 from sparkdiag.reporting import bisection_phrases as phrases
 from sparkdiag.reporting.document import finite
+from sparkdiag.reporting.follow_up import follow_up
 
 _OURS = frozenset({"schema", "outcome", "reason", "direction", "commits", "trials", "target"})
 """Keys written here in words of their own; every other one stands as in ``bisection.json``."""
@@ -25,6 +26,7 @@ def bisection_document(found: Bisection, *, run_dir: str | None) -> dict[str, An
         "minutes": phrases.minutes(found.trials),
         **{key: value for key, value in made.items() if key not in _OURS},
         "target": str(found.target),
+        "follow_up": follow_up(found),
         "run_dir": run_dir,
     }
 

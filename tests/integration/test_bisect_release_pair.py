@@ -8,10 +8,11 @@ import pytest
 
 from sparkdiag.bisecting.asked import Asked
 from sparkdiag.bisecting.between import commits_between
-from sparkdiag.bisecting.release_pair import ReleasePair, ends_of, require_tags
+from sparkdiag.bisecting.release_pair import ends_of, require_tags
 from sparkdiag.environment.clone import Clone
 from sparkdiag.errors import UsageError
 from sparkdiag.evidence.bisection import Bisection, Commit, Target
+from sparkdiag.reporting.follow_up import ReleasePair
 
 pytestmark = pytest.mark.integration
 

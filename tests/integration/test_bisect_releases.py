@@ -99,8 +99,7 @@ def test_the_first_release_with_a_function_is_found(tmp_path: Path, index: Index
     seen = {trial["sha"]: trial["has"] for trial in document["trials"]}
     assert seen["0.28.0"] == seen["0.29.0"] == "no" and seen["0.30.0"] == seen["0.31.0"] == "yes"
     assert all(trial["purpose"] != "control" for trial in document["trials"])
-    (told,) = [note for note in document["notes"] if "are searched by: " in note]
-    assert "merge-base v0.29.0 v0.30.0" in told
+    assert "merge-base v0.29.0 v0.30.0" in document["follow_up"]
 
     locks = {path.name.split("-")[2] for path in (tmp_path / "cache" / "locks").iterdir()}
     assert locks == set(RELEASES)  # one lock a release

@@ -27,6 +27,8 @@ from sparkdiag.environment.releases import LeftOut, Published, Release
 from sparkdiag.environment.spec import ReleaseSpec, parse_spec
 from sparkdiag.errors import EnvironmentFault, UsageError
 from sparkdiag.evidence.bisection import Target, TrialResult
+from sparkdiag.reporting.bisection import render_bisection
+from sparkdiag.reporting.follow_up import follow_up
 from sparkdiag.reproducing.request import ReproRequest
 from sparkdiag.scenario.load import load_scenario
 
@@ -236,8 +238,9 @@ def test_a_search_over_releases_ends_with_the_command_that_goes_on() -> None:
     assert tried == ["0.28.0", "0.30.0", "0.29.0"]  # both ends, and no unwatched run: it could see no frame
     assert (document.outcome, document.direction) == ("found", "regression")
     assert [commit.sha for commit in document.commits] == ["0.29.0"]
-    (told,) = [note for note in document.notes if "git -C" in note]
+    told = follow_up(document) or ""
     assert told.startswith(
-        "the commits between v0.28.0 and v0.29.0 are searched by: sparkdiag bisect --repo path/to/vllm "
+        'sparkdiag bisect --repo path/to/vllm --good "$(git -C path/to/vllm merge-base v0.28.0 v0.29.0)"'
     )
     assert told.endswith("--env release:0.29.0 --scenario lab --no-reuse --looks-for frame:_execute")
+    assert told in render_bisection(document)

@@ -6,8 +6,9 @@ import pytest
 
 from sparkdiag.bisecting.axis import Axis
 from sparkdiag.bisecting.history import History
-from sparkdiag.bisecting.release_pair import ReleasePair, next_command, pair_of, tag_of, with_bases
+from sparkdiag.bisecting.release_pair import with_bases
 from sparkdiag.evidence.bisection import Bisection, Commit, Direction, Target
+from sparkdiag.reporting.follow_up import ReleasePair, follow_up, next_command, pair_of, tag_of
 
 PAIR = ReleasePair(older="0.28.0", newer="0.29.0", older_has_it=False)
 COMMAND = ("/usr/bin/sparkdiag", "bisect", "--releases", "0.27.1..0.32.0", "--looks-for", "frame:_execute")
@@ -87,3 +88,25 @@ def test_the_end_that_has_the_stall_is_called_bad() -> None:
 def test_no_word_of_the_command_runs_in_the_shell_that_it_is_pasted_into() -> None:
     text = next_command(PAIR, command=(*COMMAND, "--model", "$(touch x); `y`"), target=Target(), scenario="lab")
     assert shlex.split(text)[-1] == "$(touch x); `y`" and "'$(touch x); `y`'" in text
+
+
+def test_only_two_releases_of_different_sources_have_a_search_that_follows() -> None:
+    found = Bisection(
+        outcome="found",
+        axis="releases",
+        direction="regression",
+        commits=(release("0.29.0", "0.28.0"),),
+        scenario="lab",
+        command=COMMAND,
+    )
+    assert (follow_up(found) or "").endswith("--env release:0.29.0 --scenario lab --looks-for frame:_execute")
+    assert "--repo /clone --good" in (follow_up(found.model_copy(update={"repo": "/clone"})) or "")
+    again = found.model_copy(update={"commits": (release("0.28.0.post1", "0.28.0"),)})
+    assert follow_up(again) is None and follow_up(found.model_copy(update={"axis": "commits"})) is None
+
+
+@pytest.mark.parametrize("version", ["0.28.0); touch x; (", "$(touch x)", "0.28.0\n0.29.0", "-C", ""])
+def test_a_document_of_somebody_elses_puts_nothing_into_the_command(version: str) -> None:
+    for commit in (release("0.29.0", version or None), release(version, "0.28.0")):
+        found = Bisection(outcome="found", axis="releases", direction="fix", commits=(commit,), scenario="lab")
+        assert follow_up(found) is None
