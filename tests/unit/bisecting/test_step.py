@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkdiag.bisecting.history import History
 from sparkdiag.bisecting.journal import Finished
 from sparkdiag.bisecting.request import BisectRequest
-from sparkdiag.evidence.bisection import Bisection, Purpose, Target, TrialResult
+from sparkdiag.evidence.bisection import Bisection, Commit, Purpose, Target, TrialResult
 from tests.unit.bisecting.simulated import (
     OTHER_STALL,
     SimulatedRunner,
@@ -350,3 +351,15 @@ def test_an_earlier_run_stands_for_all_runs_of_an_end() -> None:
     assert (OLD, "end") not in runner.ran
     assert runner.healthy[0] == given[0].result
     assert any("an earlier run stands for it (runs/before)" in note for note in answer.notes)
+
+
+def test_a_culprit_whose_parent_was_never_run_is_told_of() -> None:
+    """The first commit of a branch that is older than the older end: what is before it is taken on trust."""
+    parents: dict[int, tuple[int, ...]] = {0: (), 1: (), 2: (1,), 3: (0, 2), 4: (3,)}
+    history = History.of(
+        Commit(sha=sha_of(number), parents=tuple(map(sha_of, before))) for number, before in parents.items()
+    )
+    for culprit, told in ((1, True), (2, False), (3, False), (4, False)):
+        answer, _ = play(request_for(history), SimulatedRunner(history, sha_of(culprit)))
+        assert (answer.outcome, shas(answer)) == ("found", [sha_of(culprit)])
+        assert any("its own parent was not run" in note for note in answer.notes) == told
