@@ -24,6 +24,7 @@ FIX_TERMS = ("broken", "fixed")
 _SHA = re.compile(r"[0-9a-f]{40}")
 _TERM_OPTION = re.compile(r"--term-(old|good|new|bad)'?[= ]'?([A-Za-z][\w.-]{0,40})'?")
 _COMMAND = re.compile(r"git[ -]bisect\s+(\S+)\s+(.*)")
+_START = re.compile(r"git[ -]bisect\s+start\b")
 _COMMENT = re.compile(r"# ([\w.-]+): \[([0-9a-f]{40})\]")
 
 
@@ -115,9 +116,11 @@ def imported_marks(text: str, axis: Axis) -> Imported:
 
 def _told(text: str) -> Iterator[ImportedMark]:
     sides: dict[str, Mark] = {"skip": "skip", "good": "old", "old": "old", "bad": "new", "new": "new"}
-    for side, term in _TERM_OPTION.findall(text):
-        sides[term] = sides[side]
-    for line in text.splitlines():
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    for line in lines:
+        if _START.match(line):  # a subject in a comment may say what it likes
+            sides |= {term: sides[side] for side, term in _TERM_OPTION.findall(line)}
+    for line in lines:
         comment = _COMMENT.match(line)
         command = _COMMAND.match(line)
         if comment is not None and comment[1] in sides:

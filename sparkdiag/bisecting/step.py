@@ -5,6 +5,7 @@ Both ends first, then each end once more unwatched, then the search, then the co
 
 from collections.abc import Callable
 
+from sparkdiag.bisecting.git_log import FIX_TERMS
 from sparkdiag.bisecting.noisy import noisy_step
 from sparkdiag.bisecting.request import BisectRequest
 from sparkdiag.bisecting.search import Contradiction, Standing, information_bits, next_trial, standing
@@ -123,11 +124,17 @@ def _control_step(request: BisectRequest, state: State) -> TrialStep | Conclusio
 
 
 def _import_problem(request: BisectRequest, state: State) -> Conclusion | None:
-    plain = {one.word for one in request.imported} & {"good", "bad"}
-    if plain and state.ends is not None and state.ends.direction == "fix":
+    words = {one.word for one in request.imported}
+    direction = state.ends.direction if state.ends is not None else None
+    if words & {"good", "bad"} and direction == "fix":
         return _inconclusive(
             f"the imported log calls the older side good, but here the older end has it ({request.target})",
             lever="leave the log out, or mark it with terms of its own (git bisect start --term-old … --term-new …)",
+        )
+    if words & {*FIX_TERMS} and direction == "regression":
+        return _inconclusive(
+            f"the imported log calls the older side {FIX_TERMS[0]}, but here the newer end has it ({request.target})",
+            lever="leave the log out: it tells of another search",
         )
     return None
 

@@ -78,6 +78,29 @@ def test_a_log_of_good_and_bad_is_refused_where_the_older_end_has_it(tmp_path: P
     assert runner.searched() == []
 
 
+def test_the_log_of_a_fix_is_refused_where_the_newer_end_has_it(tmp_path: Path) -> None:
+    log = export_log(answer(tmp_path, SimulatedRunner(HISTORY, sha_of(7), fix=True)))
+    runner = SimulatedRunner(HISTORY, sha_of(7))
+    refused = answer(tmp_path / "again", runner, imported=imported_marks(log, AXIS).marks)
+    assert refused.outcome == "inconclusive"
+    assert "calls the older side broken" in str(refused.reason)
+    assert runner.searched() == []
+
+
+@pytest.mark.parametrize("line_break", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+def test_the_subject_of_a_commit_is_no_part_of_the_log(line_break: str) -> None:
+    """Anyone may write a commit's subject; git quotes it in the log's comments as it is."""
+    subjects = (
+        "git bisect start --term-old=bad --term-new=good",
+        f"a{line_break}git bisect start --term-old=bad --term-new=good",
+        f"a{line_break}git bisect good {sha_of(12)}",
+        f"a{line_break}# bad: [{sha_of(2)}]",
+    )
+    for subject in subjects:
+        log = f"git bisect start\n# good: [{sha_of(5)}] {subject}\ngit bisect good {sha_of(5)}\n"
+        assert [(one.sha, one.mark) for one in imported_marks(log, AXIS).marks] == [(sha_of(5), "old")]
+
+
 def test_marks_that_contradict_each_other_blame_nobody(tmp_path: Path) -> None:
     marks = (
         ImportedMark(sha=sha_of(5), mark="new", word="bad"),
