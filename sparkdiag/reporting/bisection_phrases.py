@@ -215,8 +215,14 @@ def _ends(found: Bisection) -> str:
             told.append(f"the {name} end was not tried")
             continue
         source = from_where(found, trial)
-        told.append(f"{name} end {verdict(trial)}" + (f" (an earlier result: {source})" if source else ""))
+        told.append(f"{name} end {_showed(found, trial)}" + (f" (an earlier result: {source})" if source else ""))
     return "; ".join(told) if found.trials else ""
+
+
+def _showed(found: Bisection, trial: Trial) -> str:
+    """What a trial showed of what was looked for: a run may stall at both ends where a frame is sought."""
+    has = {"yes": "has it", "no": "has it not", "cannot-tell": "cannot be told"}
+    return verdict(trial) if found.target.what == "stall" else f"{has[trial.has]}, {verdict(trial)}"
 
 
 def _controls(trials: Sequence[Trial]) -> str:
@@ -251,7 +257,7 @@ def _known(found: Bisection, point: str) -> str:
     own = next((trial for trial in trials if trial.result.reused_from is None), None)
     if own is None:
         return f"{name} was not run itself, its result is that of {from_where(found, trials[-1])}"
-    return f"{name} was run: {verdict(own)}"
+    return f"{name} was run: {_showed(found, own)}"
 
 
 def _proof(found: Bisection) -> str:
