@@ -13,7 +13,10 @@ from sparkdiag.bisecting.prefetch import Prefetcher
 from sparkdiag.bisecting.request import BisectRequest
 from sparkdiag.bisecting.result import failed_trial, result_of
 from sparkdiag.bisecting.settle import GpuRoom
+from sparkdiag.environment.clone import open_clone
+from sparkdiag.environment.interrogate import interpreter_of
 from sparkdiag.environment.progress import ProgressSink
+from sparkdiag.environment.spec import ExistingSpec, parse_spec, stands_on
 from sparkdiag.errors import SparkdiagError
 from sparkdiag.evidence.bisection import Purpose, TrialResult
 from sparkdiag.evidence.observation import Observation
@@ -102,12 +105,22 @@ class ReproRunner:
             stored = stored_run(folder, record)
         except SparkdiagError as error:
             if not made:
+                self._need_what_all_stand_on()
                 return failed_trial(error, None, sha=sha, purpose=purpose)
             folder, stored = RunFolder(made[-1]), read_run(made[-1])
             result = failed_trial(error, stored, sha=sha, purpose=purpose, log_tail=tail_of(made[-1] / SERVER_LOG))
             return self._kept(result, folder, stored)
         result = result_of(stored, sha=sha, must_prove=self._request.axis.kind in ("commits", "releases"))
         return self._kept(result, folder, stored)
+
+    def _need_what_all_stand_on(self) -> None:
+        """Raises ``EnvironmentFault`` where the clone or the base itself is gone: every point would meet that, and a
+        search that skipped them all would be over before it is back."""
+        if self._request.axis.repo is not None:
+            open_clone(Path(self._request.axis.repo))
+        base = stands_on(parse_spec(self._request.repro.env_spec))
+        if isinstance(base, ExistingSpec):
+            interpreter_of(base.target)
 
     def _kept(self, result: TrialResult, folder: RunFolder, stored: StoredRun) -> TrialResult:
         """With the report beside the evidence, and the folder named as seen from the bisection's."""

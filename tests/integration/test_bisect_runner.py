@@ -1,13 +1,15 @@
 """Trials for real, over the fake vLLM tree: what each kind of end is for the search, and what it leaves behind."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from sparkdiag.bisecting import runner as runner_module
 from sparkdiag.bisecting.result import result_of_run
 from sparkdiag.bisecting.runner import ReproRunner
 from sparkdiag.bisecting.stack_difference import stack_difference
-from sparkdiag.errors import BusyError, SamplingRefused
+from sparkdiag.errors import BusyError, EnvironmentFault, SamplingRefused
 from sparkdiag.evidence.bisection import Signature, TrialResult
 from sparkdiag.recording.folder import RECORD
 from sparkdiag.recording.read import read_run
@@ -146,3 +148,33 @@ def test_what_every_point_would_meet_ends_the_search(
     monkeypatch.setattr(session, "machine_lock", refuse)
     with pytest.raises(type(error)):
         runner.run(HEALTHY, purpose="search", healthy=None)
+
+
+@pytest.mark.parametrize("gone", ["clone", "base"])
+def test_a_clone_or_base_that_is_gone_is_not_a_points_own_failing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view: Silent, gone: str
+) -> None:
+    """Else a search that goes on while a disk is not mounted would skip all that is left, and be over."""
+    folder = bisection_folder(tmp_path)
+    request = bisect_request(folder.path, MODES)
+    base = tmp_path / "no-venv" if gone == "base" else Path(sys.executable)
+    axis = request.axis.model_copy(update={"repo": str(tmp_path / "no-clone") if gone == "clone" else None})
+    repro = request.repro.model_copy(update={"env_spec": f"existing:{base}"})
+    runner = ReproRunner(request.model_copy(update={"axis": axis, "repro": repro}), folder=folder, view=view)
+
+    def not_built(*_args: object, **_kwargs: object) -> None:
+        raise EnvironmentFault("it cannot be had")
+
+    monkeypatch.setattr(runner_module, "reproduce", not_built)
+    with pytest.raises(EnvironmentFault, match="no-clone" if gone == "clone" else "no-venv"):
+        runner.run(HEALTHY, purpose="search", healthy=None)
+
+
+def test_an_environment_that_one_point_cannot_have_is_a_skip(
+    runner: ReproRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_built(*_args: object, **_kwargs: object) -> None:
+        raise EnvironmentFault("it cannot be had")
+
+    monkeypatch.setattr(runner_module, "reproduce", not_built)
+    assert runner.run(HEALTHY, purpose="search", healthy=None).outcome == "not-built"
