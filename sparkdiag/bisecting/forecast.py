@@ -145,9 +145,15 @@ def _played(request: BisectRequest, minutes: Minutes) -> Iterator[tuple[str, ...
         return
     possible = [sha for sha in now.candidates if not request.reuse or _changes_watched(request, sha)]
     step = max(1, -(-len(possible) // MOST_SIMULATED))
-    quiet = request.model_copy(update={"controls": False, "confirm": False})
+    quiet = _quiet(request)
     for culprit in possible[::step]:
         yield _path(quiet, culprit, minutes)
+
+
+def _quiet(request: BisectRequest) -> BisectRequest:
+    """The search between the ends only. A regression is supposed, so an imported log is not held to its words."""
+    imported = tuple(one.model_copy(update={"word": one.mark}) for one in request.imported)
+    return request.model_copy(update={"controls": False, "confirm": False, "imported": imported})
 
 
 def _changes_watched(request: BisectRequest, sha: str) -> bool:
@@ -201,7 +207,7 @@ def _bounds(request: BisectRequest) -> tuple[int, int]:
 
 
 def _first_points(request: BisectRequest, minutes: Callable[[str], float]) -> tuple[str, ...]:
-    quiet = request.model_copy(update={"controls": False, "confirm": False})
+    quiet = _quiet(request)
     ends: tuple[tuple[str, Has], ...] = ((request.axis.old, "no"), (request.axis.new, "yes"))
     finished = [
         _finished("end", supposed_result(sha, has, target=request.target, reference=None))

@@ -107,3 +107,17 @@ def test_both_possible_next_points_are_known_while_a_trial_runs(target: Target, 
         assert after is None or after in following
         seen += after is not None
     assert seen >= 4
+
+
+def test_an_imported_log_counts_whatever_words_it_is_in() -> None:
+    """Which way the change goes is not known yet; that a log fits it is found out at the ends."""
+    foreseen = [
+        forecast(
+            request_for(chain(16), imported=(ImportedMark(sha=sha_of(8), mark="old", word=word),)),
+            minutes=lambda _sha: 2.0,
+        )
+        for word in ("good", "broken", "quick")
+    ]
+    assert foreseen[0] == foreseen[1] == foreseen[2]
+    assert foreseen[0].search_most == 3
+    assert foreseen[0].first
