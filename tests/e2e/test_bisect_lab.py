@@ -102,7 +102,7 @@ def test_both_ends_were_run_once_although_the_search_was_killed(
 
 def test_the_commit_that_does_not_start_is_skipped_with_its_reason(found: dict[str, Any]) -> None:
     (skipped,) = [trial for trial in found["trials"] if trial["outcome"] == "not-started"]
-    assert "topk" in skipped["reason"]
+    assert "sparklab.top_k" in skipped["reason"]
 
 
 def test_every_trial_that_ran_left_a_run_that_can_be_read(found: dict[str, Any], folder: Path) -> None:
