@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from math import lcm
 from typing import Literal, NamedTuple
 
 from sparkdiag.bisecting.axis import Axis, ChosenAxis, scenario_at
@@ -99,6 +100,11 @@ def _check(asked: Asked, *, scenario: Scenario) -> None:
         except UsageError as error:
             problems += error.details or (error.message,)
             remedies += [error.remedy] if error.remedy else []
+    tp = scenario.server.tp
+    if asked.kind == "dcp" and any(value > 0 and misfit(tp=tp, dcp=value) for value in typed):
+        remedies.append(
+            f"sizes that divide {tp}; or as many ranks as all of them divide: --tp {lcm(*filter(None, typed))}"
+        )
     if problems:
         _refuse(f"{asked.kind}", problems, remedy=remedies[-1] if remedies else _EXAMPLE)
 

@@ -97,7 +97,7 @@ def test_numbers_and_dots_are_an_axis_or_a_usage_error(text: str) -> None:
         ("prompt-tokens=1K..2K/0", "goes up"),
         ("prompt-tokens=1K..400K/1", "more than 1,000 points"),
         ("prompt-tokens=16K..468K,500K", "--max-model-len 512064"),
-        ("dcp=1,2,3", "--dcp 3 --tp 3"),
+        ("dcp=1,2,3", "--tp 6"),
     ],
 )
 def test_what_is_wrong_is_said(text: str, words: str) -> None:
@@ -114,6 +114,20 @@ def test_every_problem_is_told_at_once() -> None:
     with pytest.raises(UsageError) as caught:
         values_axis("dcp=a,1..,3", scenario=LAB)
     assert len(caught.value.details) == 2
+
+
+@pytest.mark.parametrize("values", ["1,2,4", "1,2,3,4", "0,4", "3"])
+def test_sizes_that_do_not_fit_lead_to_a_number_of_ranks_and_to_no_option_that_the_axis_refuses(values: str) -> None:
+    scenario = override(LAB, dcp=1)
+    with pytest.raises(UsageError) as caught:
+        values_axis(f"dcp={values}", scenario=scenario)
+    remedy = caught.value.remedy or ""
+    assert "--dcp" not in remedy
+    tp = int(remedy.rpartition("--tp ")[2])
+    fitting = [value for value in values.split(",") if value != "0"]
+    assert all(tp % int(value) == 0 for value in fitting)
+    if len(fitting) > 1:
+        values_axis(f"dcp={','.join(fitting)}", scenario=override(scenario, tp=tp, dcp=1))
 
 
 def request_of(scenario: Scenario) -> ReproRequest:
