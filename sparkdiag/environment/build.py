@@ -1,5 +1,6 @@
 """Build an environment from a lock: under a lock file, on top of nothing, completed by a stamp written last."""
 
+import errno
 import os
 import secrets
 import shutil
@@ -126,13 +127,14 @@ def _requirements(packages: tuple[LockedPackage, ...]) -> str:
 
 
 def check_disk(plan: BuildPlan, *, folder: Path, free_bytes: int) -> None:
-    """Raise ``EnvironmentFault`` before anything is downloaded where it would not fit."""
+    """Raise ``EnvironmentFault`` before anything is downloaded where it would not fit. Its cause says that this is the
+    disk's doing: a search must not take it for the environment's own."""
     if free_bytes < plan.needed_bytes:
         raise EnvironmentFault(
             f"{folder.parent} has {free_bytes / 1e9:.1f} GB free, the environment needs "
             f"{plan.needed_bytes / 1e9:.1f} GB",
             remedy=f"sparkdiag env prune --all, or put the cache elsewhere: export {cache.VARIABLE}=/a/larger/disk",
-        )
+        ) from OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _run_steps(plan: BuildPlan, *, venv: Path, log: Path, progress: ProgressSink) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from sparkdiag.bisecting.result import failed_trial
 from sparkdiag.environment.build import check_disk
 from sparkdiag.environment.facts import HostFacts, in_vllm_range
 from sparkdiag.environment.lock import Lock, LockedPackage, LockFacts
@@ -94,6 +95,8 @@ def test_a_full_disk_is_told_before_anything_is_fetched() -> None:
     with pytest.raises(EnvironmentFault, match="GB free") as caught:
         check_disk(plan, folder=Path("/c/e"), free_bytes=plan.needed_bytes - 1)
     assert "env prune" in (caught.value.remedy or "")
+    with pytest.raises(EnvironmentFault, match="GB free"):  # a search ends there, and does not skip what is left
+        failed_trial(caught.value, None, sha="a" * 40, purpose="search")
 
 
 def test_pythons_vllm_has_wheels_for() -> None:
