@@ -75,10 +75,12 @@ class Journal:
         self.path = path
 
     def append(self, step: Step) -> None:
-        """On the disk when this returns. Raises ``OSError``: a search that cannot keep its truth must stop."""
+        """On the disk when this returns. Raises ``OSError``, for a symbolic link too (its file is another's): a search
+        that cannot keep its truth must stop."""
         line = json.dumps(step.model_dump(mode="json", by_alias=True), separators=(",", ":"), ensure_ascii=True) + "\n"
         is_new = not self.path.exists()
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(self.path, flags, 0o644)
         try:
             _cut_torn_tail(fd)
             data = line.encode()

@@ -118,3 +118,16 @@ def test_damage_before_the_end_is_no_torn_line(tmp_path: Path) -> None:
 def test_a_folder_is_no_journal(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read the journal"):
         read_journal(tmp_path)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_nothing_is_written_through_a_symbolic_link(tmp_path: Path, there: bool) -> None:
+    other = tmp_path / "other"
+    if there:
+        journal_of(other, STEPS[0])
+    before = other.read_bytes() if there else None
+    link = tmp_path / "journal.jsonl"
+    link.symlink_to(other)
+    with pytest.raises(OSError):
+        Journal(link).append(STEPS[1])
+    assert (other.read_bytes() if other.exists() else None) == before
