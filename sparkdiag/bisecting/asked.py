@@ -138,6 +138,8 @@ def _check_kept_search(asked: Asked, given: tuple[str, ...]) -> None:
     """Options about a bisection that is there already."""
     if asked.dry_run and asked.resume:
         raise UsageError("--dry-run plans a new search, --resume goes on with one", remedy="give one of them")
+    if asked.dry_run and asked.export_log is not None:
+        raise UsageError("--dry-run runs no trial, so there is nothing to --export", remedy="give one of them")
     if asked.export_log is not None and not Path(asked.export_log).parent.is_dir():
         raise UsageError(f"--export {asked.export_log}: there is no such folder", remedy="name a file in a folder")
     if asked.resume and asked.import_log is not None:

@@ -29,6 +29,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"repeat": 101}, "--repeat: found 101"),
     ({"baseline_s": 0.0}, "--baseline-s: found 0"),
     ({"dry_run": True, "resume": True}, "--dry-run plans a new search"),
+    ({"dry_run": True, "export_log": "f"}, "nothing to --export"),
     ({"resume": True, "import_log": "f"}, "--resume reads its own journal"),
     ({"folder": "x"}, "nothing is asked of it"),
     ({"folder": "x", "export_log": "f", "dcp": 2}, "--dcp would be ignored"),
