@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from sparkdiag.bisecting.history import History
-from sparkdiag.bisecting.simulation import Searched
+from sparkdiag.bisecting.search.history import History
+from sparkdiag.bisecting.steps.simulation import Searched
 from sparkdiag.evidence.bisection import Mark
 
 TIMEOUT_S = 120

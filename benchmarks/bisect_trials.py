@@ -13,9 +13,9 @@ from typing import NamedTuple
 from benchmarks.asked import Asked, Benchmark, Findings, say
 from benchmarks.bisect_git import GitHistory
 from benchmarks.paired import Comparison, Pair, compare
-from sparkdiag.bisecting.history import History
-from sparkdiag.bisecting.search import longest_halving
-from sparkdiag.bisecting.simulation import is_new, merging, search, straight
+from sparkdiag.bisecting.search.candidates import longest_halving
+from sparkdiag.bisecting.search.history import History
+from sparkdiag.bisecting.steps.simulation import is_new, merging, search, straight
 
 SEARCHES = {16: 24, 64: 16, 256: 10, 1024: 8, 4096: 5}
 """By number of candidates."""

@@ -26,9 +26,9 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from sparkdiag.bisecting.bayes import MOST_NOISE, Noise
-from sparkdiag.bisecting.history import History
-from sparkdiag.bisecting.simulation import Searched, merging, noisy_search, repeated_search, straight
+from sparkdiag.bisecting.search.bayes import MOST_NOISE, Noise
+from sparkdiag.bisecting.search.history import History
+from sparkdiag.bisecting.steps.simulation import Searched, merging, noisy_search, repeated_search, straight
 
 SIZES = (8, 16, 32, 64)
 NOISES = (Noise(missed=0.02, false=0.005), Noise(), Noise(missed=0.1, false=0.05), Noise(missed=0.15, false=0.1))

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sparkdiag.bisecting.axis import trial_request
-from sparkdiag.bisecting.details import ReadDetails, details_of
-from sparkdiag.bisecting.document import document_of
-from sparkdiag.bisecting.forecast import minutes_left, possible_next
-from sparkdiag.bisecting.journal import Begun, Ended, Finished, Journal, Started, Step, read_journal
-from sparkdiag.bisecting.question import begun, check_same
-from sparkdiag.bisecting.request import BisectRequest
-from sparkdiag.bisecting.result import result_of_run
-from sparkdiag.bisecting.seams import AnswerDetails, BisectView, TrialRunner
-from sparkdiag.bisecting.state import Conclusion, ReuseStep, State, TrialStep, commit_of, fold, named
-from sparkdiag.bisecting.step import next_step
+from sparkdiag.bisecting.answer.details import ReadDetails, details_of
+from sparkdiag.bisecting.answer.document import document_of
+from sparkdiag.bisecting.axes.axis import trial_request
+from sparkdiag.bisecting.question.begun import begun, check_same
+from sparkdiag.bisecting.question.journal import Begun, Ended, Finished, Journal, Started, Step, read_journal
+from sparkdiag.bisecting.question.request import BisectRequest
+from sparkdiag.bisecting.question.seams import AnswerDetails, BisectView, TrialRunner
+from sparkdiag.bisecting.steps.forecast import minutes_left, possible_next
+from sparkdiag.bisecting.steps.state import Conclusion, ReuseStep, State, TrialStep, commit_of, fold, named
+from sparkdiag.bisecting.steps.step import next_step
+from sparkdiag.bisecting.trials.result import points_of, result_of_run
 from sparkdiag.errors import UsageError
 from sparkdiag.evidence.bisection import Bisection, TrialResult
 from sparkdiag.evidence.run import RunRecord
@@ -192,7 +192,7 @@ def _not_of_that_point(request: BisectRequest, sha: str, record: RunRecord) -> s
             found = (ran.get(section) or {}).get(key, asked)
             if found != asked and key not in _MAY_DIFFER:
                 return f"its {section}.{key} is {found}, not {asked}"
-    if request.axis.kind == "commits" and record.revision.sha != sha:
+    if request.axis.kind == "commits" and sha not in points_of(record):
         return f"it ran revision {(record.revision.sha or 'unknown')[:10]}"
     if request.axis.kind == "releases" and record.revision.version != sha:
         return f"it ran vLLM {record.revision.version or 'of an unknown version'}"

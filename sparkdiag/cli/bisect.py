@@ -53,7 +53,7 @@ def bisect(
     Both ends are tried first, so it does not matter which of them you call good. Ctrl-C loses the running trial only:
     the line that resumes is printed. Exit 0: found; 3: only candidates, or inconclusive, with the reason.
     """
-    from sparkdiag.bisecting.asked import Asked, check
+    from sparkdiag.bisecting.asking.options import Asked, check
 
     asked = Asked.model_validate(locals() | {"extra_args": tuple(context.args)})
     check(asked)

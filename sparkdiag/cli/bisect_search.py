@@ -17,16 +17,16 @@ from sparkdiag.errors import ExitCode, SparkdiagError, UsageError
 from sparkdiag.harmless.excerpt import excerpt, one_line
 
 if TYPE_CHECKING:
-    from sparkdiag.bisecting.asked import Asked
-    from sparkdiag.bisecting.asking import Question
-    from sparkdiag.bisecting.request import BisectRequest
+    from sparkdiag.bisecting.asking.options import Asked
+    from sparkdiag.bisecting.asking.resolve import Question
+    from sparkdiag.bisecting.question.request import BisectRequest
     from sparkdiag.evidence.bisection import Bisection
     from sparkdiag.recording.bisection import BisectionFolder
 
 
 def begin(asked: "Asked", *, as_json: bool) -> ExitCode:
     """A new search, or with ``--dry-run`` its plan."""
-    from sparkdiag.bisecting.asking import question
+    from sparkdiag.bisecting.asking.resolve import question
 
     asking = question(asked, command=("sparkdiag", *sys.argv[1:]))
     for line in (asking.because, *asking.notes):
@@ -39,7 +39,7 @@ def begin(asked: "Asked", *, as_json: bool) -> ExitCode:
 def _begin(asking: "Question", *, asked: "Asked", as_json: bool) -> ExitCode:
     """Search; and where releases were searched and a clone is named, go on between the two that were found. The one
     JSON document is then that of the commits."""
-    from sparkdiag.bisecting.between import commits_between
+    from sparkdiag.bisecting.asking.between import commits_between
     from sparkdiag.recording.bisection import BisectionFolder
 
     scenario = asking.request.repro.scenario
@@ -86,7 +86,7 @@ def _told(found: "Bisection", *, folder: "BisectionFolder", asked: "Asked", as_j
 
 def export(asked: "Asked") -> ExitCode:
     """The log of a search that is there; nothing is searched."""
-    from sparkdiag.bisecting.kept import kept_bisection
+    from sparkdiag.bisecting.answer.kept import kept_bisection
 
     folder = folder_of(asked)
     _export(kept_bisection(folder.path), str(asked.export_log))
@@ -95,7 +95,7 @@ def export(asked: "Asked") -> ExitCode:
 
 def _export(found: "Bisection", path: str) -> None:
     """Raises ``UsageError`` where there is nothing to tell git, or where the file cannot be written."""
-    from sparkdiag.bisecting.git_log import export_log
+    from sparkdiag.bisecting.question.git_log import export_log
 
     text = export_log(found)
     try:
@@ -110,14 +110,14 @@ def _asked_before(asked: "Asked", folder: "BisectionFolder") -> "BisectRequest":
 
     Raises ``UsageError`` where what was typed is not what was asked before (``session.bisect`` looks at the rest).
     """
-    from sparkdiag.bisecting.asked import KEPT_ON_RESUME, typed
-    from sparkdiag.bisecting.asking import question
-    from sparkdiag.bisecting.question import begun_line, check_same, resume_request
+    from sparkdiag.bisecting.asking.options import KEPT_ON_RESUME, typed
+    from sparkdiag.bisecting.asking.resolve import question
+    from sparkdiag.bisecting.question.begun import begun_line, check_same, resume_request
 
     line = begun_line(folder)
     typed_again = any(name not in KEPT_ON_RESUME for name in typed(asked))
     if not typed_again and not line.redacted:
-        return resume_request(folder)
+        return resume_request(folder)  # or says that the options are to be typed again
     request = question(asked, command=line.command).request
     try:
         check_same(request, line)
@@ -144,9 +144,9 @@ def folder_of(asked: "Asked") -> "BisectionFolder":
 
 
 def _plan(asking: "Question", *, as_json: bool) -> ExitCode:
-    from sparkdiag.bisecting.forecast import forecast
-    from sparkdiag.bisecting.plan import plan_document, plan_lines, planned_environments
-    from sparkdiag.bisecting.runner import ReproRunner
+    from sparkdiag.bisecting.asking.plan import plan_document, plan_lines, planned_environments
+    from sparkdiag.bisecting.steps.forecast import forecast
+    from sparkdiag.bisecting.trials.runner import ReproRunner
     from sparkdiag.harmless.documents import redact_document
     from sparkdiag.recording.bisection import BisectionFolder
     from sparkdiag.reporting.live import LiveView
@@ -178,11 +178,11 @@ def _search(
     import sparkdiag.reporting.bisection
     import sparkdiag.reporting.bisection_document
     import sparkdiag.reporting.bisection_summary  # noqa: F401 - shows the end of a search that may outlive an upgrade
-    from sparkdiag.bisecting.forecast import forecast
-    from sparkdiag.bisecting.plan import forecast_line
-    from sparkdiag.bisecting.recorded import RecordedDetails
-    from sparkdiag.bisecting.runner import ReproRunner
+    from sparkdiag.bisecting.answer.recorded import RecordedDetails
+    from sparkdiag.bisecting.asking.plan import forecast_line
     from sparkdiag.bisecting.session import bisect
+    from sparkdiag.bisecting.steps.forecast import forecast
+    from sparkdiag.bisecting.trials.runner import ReproRunner
     from sparkdiag.reporting.live_bisection import LiveBisection
     from sparkdiag.reproducing.signals import Terminated, sigterm_raises
 

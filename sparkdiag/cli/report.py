@@ -63,7 +63,7 @@ def _report_bisection(folder: Path, *, as_json: bool) -> None:
     try:
         found = read_bisection(folder)
     except RunFolderError as lost:
-        from sparkdiag.bisecting.kept import rebuilt_bisection  # all of a search, and git: only where it must be
+        from sparkdiag.bisecting.answer.kept import rebuilt_bisection  # all of a search, and git: only where it must be
 
         found = rebuilt_bisection(folder, lost=lost.message)
     if as_json:

@@ -1,6 +1,6 @@
 """A bisection as it goes on: the table of its trials over the run of the current one; plain lines without a terminal.
 
-The two names that a search talks to (``bisecting.seams.BisectView`` and, for the running trial,
+The two names that a search talks to (``bisecting.question.seams.BisectView`` and, for the running trial,
 ``reproducing.progress.View``) are one screen: ``LiveBisection`` and its ``trial``.
 """
 

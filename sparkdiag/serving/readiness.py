@@ -10,11 +10,14 @@ import psutil
 
 from sparkdiag.errors import GuardianKilled, ServerError
 from sparkdiag.evidence.processes import GUARDIAN_KILLED, ServerExit
+from sparkdiag.harmless.excerpt import one_line
+from sparkdiag.serving.last_words import telling_line
 from sparkdiag.serving.server_log import PORT_TAKEN, cause_of, phase_of
 from sparkdiag.tls import verifies
 
 PERIOD_S = 0.5
 REQUEST_TIMEOUT_S = 2.0
+LONGEST_CAUSE = 200
 SHOWN_LINES = 20
 EXIT_GRACE_S = 3.0
 READ_ON = "read the log lines above; server.log in the run folder has all of them"
@@ -81,7 +84,9 @@ def failed_start(
         return guardian_killed(during)
     how = ended.how if ended.process in (None, "APIServer") else f"{ended.process}: {ended.how}"
     cause = cause_of(lines)
-    why = f": {cause.text}" if cause else ""
+    raised = one_line(telling_line(lines) or "", limit=LONGEST_CAUSE)
+    told = f"{cause.text} ({raised})" if cause and raised else cause.text if cause else raised
+    why = f": {told}" if told else ""
     kind = PortTaken if cause == PORT_TAKEN else ServerError
     return kind(
         f"the server ended {during} ({how}){why}",

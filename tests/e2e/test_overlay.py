@@ -28,7 +28,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> OverlayHistory:
 
 def repro(history: OverlayHistory, revision: str, *, runs: Path) -> "subprocess.CompletedProcess[str]":
     words = ["--env", f"overlay:{revision}@release:{LAB_RELEASE}", "--repo", str(history.repo), "--scenario", "lab"]
-    words += ["--dcp", "1", "--prompt-tokens", "4096", "--out", str(runs), "--json"]
+    words += ["--dcp", "1", "--out", str(runs), "--json"]
     return subprocess.run(
         [sys.executable, "-m", "sparkdiag", "repro", *words],
         check=False,

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from sparkdiag.bisecting.axis import Axis
-from sparkdiag.bisecting.history import History
-from sparkdiag.bisecting.request import BisectRequest
+from sparkdiag.bisecting.axes.axis import Axis
+from sparkdiag.bisecting.question.request import BisectRequest
+from sparkdiag.bisecting.search.history import History
 from sparkdiag.environment.model import Environment
 from sparkdiag.evidence.bisection import Commit
 from sparkdiag.evidence.run import FileProof

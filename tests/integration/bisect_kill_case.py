@@ -12,9 +12,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sparkdiag.bisecting import journal as journal_module
-from sparkdiag.bisecting.journal import Finished, read_journal
-from sparkdiag.bisecting.request import BisectRequest
+from sparkdiag.bisecting.question import journal as journal_module
+from sparkdiag.bisecting.question.journal import Finished, read_journal
+from sparkdiag.bisecting.question.request import BisectRequest
 from sparkdiag.bisecting.session import bisect
 from sparkdiag.evidence.bisection import Bisection, Purpose, TrialResult
 from sparkdiag.recording.bisection import BisectionFolder

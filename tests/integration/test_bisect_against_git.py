@@ -9,9 +9,9 @@ import pytest
 from benchmarks.asked import Asked
 from benchmarks.bisect_git import GitHistory
 from benchmarks.bisect_trials import BENCHMARK
-from sparkdiag.bisecting.history import History
-from sparkdiag.bisecting.search import next_trial, standing
-from sparkdiag.bisecting.simulation import Searched, is_new, merging, straight
+from sparkdiag.bisecting.search.candidates import next_trial, standing
+from sparkdiag.bisecting.search.history import History
+from sparkdiag.bisecting.steps.simulation import Searched, is_new, merging, straight
 from sparkdiag.environment.clone import Clone
 from sparkdiag.environment.commits import read_commits
 from sparkdiag.evidence.bisection import Mark

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sparkdiag.bisecting.commit_axis import clone_axis, lab_axis
-from sparkdiag.bisecting.culprit import suspect_diff
-from sparkdiag.bisecting.search import next_trial, standing
+from sparkdiag.bisecting.axes.commit_axis import clone_axis, lab_axis
+from sparkdiag.bisecting.search.candidates import next_trial, standing
+from sparkdiag.bisecting.trials.culprit import suspect_diff
 from sparkdiag.environment.clone import Clone, open_clone
 from sparkdiag.environment.commits import read_commits, with_blobs
 from sparkdiag.errors import UsageError

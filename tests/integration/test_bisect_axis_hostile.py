@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkdiag.bisecting.commit_axis import clone_axis
-from sparkdiag.bisecting.culprit import MAX_DIFF_BYTES, suspect_diff
+from sparkdiag.bisecting.axes.commit_axis import clone_axis
+from sparkdiag.bisecting.trials.culprit import MAX_DIFF_BYTES, suspect_diff
 from sparkdiag.environment import clone as clone_module
 from sparkdiag.environment import commits as commits_module
 from sparkdiag.environment.clone import Clone, open_clone

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sparkdiag.bisecting.axis import Axis
-from sparkdiag.bisecting.git_log import export_log, imported_marks
-from sparkdiag.bisecting.history import History
+from sparkdiag.bisecting.axes.axis import Axis
+from sparkdiag.bisecting.question.git_log import export_log, imported_marks
+from sparkdiag.bisecting.search.history import History
 from sparkdiag.bisecting.session import bisect
 from sparkdiag.evidence.bisection import Commit
 from sparkdiag.recording.bisection import BisectionFolder

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkdiag.bisecting.journal import Ended, Finished, Started, read_journal
+from sparkdiag.bisecting.question.journal import Ended, Finished, Started, read_journal
 from sparkdiag.errors import BusyError
 from sparkdiag.evidence.bisection import Bisection
 from tests.integration.bisect_kill_case import (

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sparkdiag.bisecting.asked import Asked
-from sparkdiag.bisecting.between import commits_between
-from sparkdiag.bisecting.release_pair import ends_of, require_tags
+from sparkdiag.bisecting.asking.between import commits_between
+from sparkdiag.bisecting.asking.options import Asked
+from sparkdiag.bisecting.axes.release_pair import ends_of, require_tags
 from sparkdiag.environment.clone import Clone
 from sparkdiag.errors import UsageError
 from sparkdiag.evidence.bisection import Bisection, Commit, Target

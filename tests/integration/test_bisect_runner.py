@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from sparkdiag.bisecting import runner as runner_module
-from sparkdiag.bisecting.result import result_of_run
-from sparkdiag.bisecting.runner import ReproRunner
-from sparkdiag.bisecting.stack_difference import stack_difference
+from sparkdiag.bisecting.trials import runner as runner_module
+from sparkdiag.bisecting.trials.result import result_of_run
+from sparkdiag.bisecting.trials.runner import ReproRunner
+from sparkdiag.bisecting.trials.stack_difference import stack_difference
 from sparkdiag.environment.child import StepFailed, run_step
 from sparkdiag.environment.plan import Step
 from sparkdiag.errors import BusyError, EnvironmentFault, SamplingRefused

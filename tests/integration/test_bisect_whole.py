@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sparkdiag.bisecting.journal import Finished, Started, read_journal
-from sparkdiag.bisecting.request import BisectRequest
-from sparkdiag.bisecting.runner import ReproRunner
+from sparkdiag.bisecting.question.journal import Finished, Started, read_journal
+from sparkdiag.bisecting.question.request import BisectRequest
 from sparkdiag.bisecting.session import bisect
+from sparkdiag.bisecting.trials.runner import ReproRunner
 from sparkdiag.evidence.bisection import Bisection
 from sparkdiag.recording.bisection import BisectionFolder
 from sparkdiag.recording.read import read_run

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkdiag.bisecting.release_axis import choose_releases
+from sparkdiag.bisecting.axes.release_axis import choose_releases
 from sparkdiag.environment import releases
 from sparkdiag.environment.cache import MARKER, STAMP, Stamp, mark, write_stamp
 from sparkdiag.environment.facts import HostFacts

@@ -3,13 +3,13 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 
-from sparkdiag.bisecting.axis import Axis
-from sparkdiag.bisecting.document import document_of
-from sparkdiag.bisecting.history import History
-from sparkdiag.bisecting.journal import Finished
-from sparkdiag.bisecting.request import BisectRequest
-from sparkdiag.bisecting.state import Conclusion, ReuseStep, TrialStep, fold
-from sparkdiag.bisecting.step import next_step
+from sparkdiag.bisecting.answer.document import document_of
+from sparkdiag.bisecting.axes.axis import Axis
+from sparkdiag.bisecting.question.journal import Finished
+from sparkdiag.bisecting.question.request import BisectRequest
+from sparkdiag.bisecting.search.history import History
+from sparkdiag.bisecting.steps.state import Conclusion, ReuseStep, TrialStep, fold
+from sparkdiag.bisecting.steps.step import next_step
 from sparkdiag.evidence.bisection import Bisection, Commit, Purpose, Signature, TrialResult
 from sparkdiag.reproducing.request import ReproRequest
 from sparkdiag.scenario.model import PromptSettings, Scenario, ServerSettings

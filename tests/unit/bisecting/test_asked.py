@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.bisecting.asked import Asked, check, option, target_of, typed
+from sparkdiag.bisecting.asking.options import Asked, check, option, target_of, typed
 from sparkdiag.errors import UsageError
 
 WRONG: list[tuple[dict[str, Any], str]] = [

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from scripts.calibrate_bisect import calibrate, interval
-from sparkdiag.bisecting.bayes import (
+from sparkdiag.bisecting.search.bayes import (
     Noise,
     credible,
     most_telling,
@@ -20,9 +20,9 @@ from sparkdiag.bisecting.bayes import (
     uniform,
     updated,
 )
-from sparkdiag.bisecting.history import History, places
-from sparkdiag.bisecting.search import halving_bound, information_bits
-from sparkdiag.bisecting.simulation import is_new, merging, noisy_search, repeated_search, straight
+from sparkdiag.bisecting.search.candidates import halving_bound, information_bits
+from sparkdiag.bisecting.search.history import History, places
+from sparkdiag.bisecting.steps.simulation import is_new, merging, noisy_search, repeated_search, straight
 
 QUIET = Noise(missed=1e-9, false=1e-9)
 

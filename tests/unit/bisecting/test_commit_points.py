@@ -2,9 +2,9 @@
 
 import pytest
 
-from sparkdiag.bisecting.axis import Axis, trial_request
-from sparkdiag.bisecting.commit_axis import only_present, watched_paths
-from sparkdiag.bisecting.history import History
+from sparkdiag.bisecting.axes.axis import Axis, trial_request
+from sparkdiag.bisecting.axes.commit_axis import only_present, watched_paths
+from sparkdiag.bisecting.search.history import History
 from sparkdiag.evidence.bisection import AxisKind, Commit
 from sparkdiag.reproducing.request import ReproRequest
 from sparkdiag.scenario.load import load_scenario

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.bisecting import expectation
-from sparkdiag.bisecting.expectation import (
+from sparkdiag.bisecting.search.findings import CLEARLY_SLOW, finding
+from sparkdiag.bisecting.trials import expectation
+from sparkdiag.bisecting.trials.expectation import (
     LAB_TRIAL_MINUTES,
     OTHER_TRIAL_MINUTES,
     READY_MINUTES,
@@ -15,8 +16,7 @@ from sparkdiag.bisecting.expectation import (
     environment_minutes,
     run_minutes,
 )
-from sparkdiag.bisecting.runner import healthy_baseline, times_healthy
-from sparkdiag.bisecting.trial import CLEARLY_SLOW, finding
+from sparkdiag.bisecting.trials.runner import healthy_baseline, times_healthy
 from sparkdiag.evidence.bisection import Target, TrialResult
 from sparkdiag.evidence.run import Timings
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkdiag.bisecting.forecast import forecast, minutes_left, possible_next
-from sparkdiag.bisecting.journal import Finished
-from sparkdiag.bisecting.request import ImportedMark
-from sparkdiag.bisecting.state import TrialStep, fold
-from sparkdiag.bisecting.step import next_step
+from sparkdiag.bisecting.question.journal import Finished
+from sparkdiag.bisecting.question.request import ImportedMark
+from sparkdiag.bisecting.steps.forecast import forecast, minutes_left, possible_next
+from sparkdiag.bisecting.steps.state import TrialStep, fold
+from sparkdiag.bisecting.steps.step import next_step
 from sparkdiag.evidence.bisection import Target
 from tests.unit.bisecting.simulated import SimulatedRunner, chain, play, random_history, request_for, sha_of
 

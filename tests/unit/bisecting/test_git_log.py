@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from sparkdiag.bisecting.axis import Axis
-from sparkdiag.bisecting.document import IMPORTED
-from sparkdiag.bisecting.git_log import export_log, imported_marks, read_log
-from sparkdiag.bisecting.request import ImportedMark
+from sparkdiag.bisecting.answer.document import IMPORTED
+from sparkdiag.bisecting.axes.axis import Axis
+from sparkdiag.bisecting.question.git_log import export_log, imported_marks, read_log
+from sparkdiag.bisecting.question.request import ImportedMark
 from sparkdiag.bisecting.session import bisect
 from sparkdiag.errors import UsageError
 from sparkdiag.evidence.bisection import Bisection, Commit

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.bisecting.history import History, places, spans
-from sparkdiag.bisecting.simulation import merging, straight
+from sparkdiag.bisecting.search.history import History, places, spans
+from sparkdiag.bisecting.steps.simulation import merging, straight
 from sparkdiag.evidence.bisection import Commit
 
 

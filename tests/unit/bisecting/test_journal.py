@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.bisecting.journal import Begun, Ended, Finished, Journal, Started, Step, read_journal
+from sparkdiag.bisecting.question.journal import Begun, Ended, Finished, Journal, Started, Step, read_journal
 from sparkdiag.errors import UsageError
 from tests.unit.bisecting.simulated import sha_of, stalled
 

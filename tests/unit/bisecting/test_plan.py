@@ -2,12 +2,12 @@
 
 import json
 
-from sparkdiag.bisecting.asking import Question
-from sparkdiag.bisecting.axis import Axis
-from sparkdiag.bisecting.forecast import Forecast
-from sparkdiag.bisecting.history import History
-from sparkdiag.bisecting.plan import PlannedEnvironment, forecast_line, plan_document, plan_lines
-from sparkdiag.bisecting.request import BisectRequest
+from sparkdiag.bisecting.asking.plan import PlannedEnvironment, forecast_line, plan_document, plan_lines
+from sparkdiag.bisecting.asking.resolve import Question
+from sparkdiag.bisecting.axes.axis import Axis
+from sparkdiag.bisecting.question.request import BisectRequest
+from sparkdiag.bisecting.search.history import History
+from sparkdiag.bisecting.steps.forecast import Forecast
 from sparkdiag.evidence.bisection import Commit
 from sparkdiag.reproducing.request import ReproRequest
 from sparkdiag.scenario.model import PromptSettings, Scenario, ServerSettings, Signature

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sparkdiag.bisecting import prefetch
-from sparkdiag.bisecting.prefetch import Prefetcher
+from sparkdiag.bisecting.trials import prefetch
+from sparkdiag.bisecting.trials.prefetch import Prefetcher
 from sparkdiag.environment.progress import ProgressSink
 from sparkdiag.errors import EnvironmentFault
 

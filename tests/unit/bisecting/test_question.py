@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sparkdiag.bisecting.journal import Journal
-from sparkdiag.bisecting.question import begun, check_same, resume_request
-from sparkdiag.bisecting.request import BisectRequest
+from sparkdiag.bisecting.question.begun import begun, check_same, resume_request
+from sparkdiag.bisecting.question.journal import Journal
+from sparkdiag.bisecting.question.request import BisectRequest
 from sparkdiag.errors import UsageError
 from sparkdiag.evidence.bisection import Target
 from sparkdiag.recording.bisection import BisectionFolder
@@ -60,6 +60,16 @@ def test_a_secret_is_not_written_and_has_to_be_typed_again(folder: BisectionFold
     other = with_server(request, args=("--api-key", SECRET, "--seed", "1"))
     with pytest.raises(UsageError, match=r"repro\.scenario\.server\.args"):
         check_same(other, begun(request, at="now"))
+
+
+@pytest.mark.parametrize("args", [("--trust-remote-code",), ("--host", "0.0.0.0")])
+def test_what_only_the_command_line_may_tell_the_server_is_typed_again(
+    folder: BisectionFolder, args: tuple[str, ...]
+) -> None:
+    """A folder may come from somebody else."""
+    write(folder, with_server(request_for(HISTORY, command=("sparkdiag", "bisect")), args=args))
+    with pytest.raises(UsageError, match="from the command line only"):
+        resume_request(folder)
 
 
 def test_a_secret_in_what_decides_nothing_is_not_asked_for_again(folder: BisectionFolder) -> None:

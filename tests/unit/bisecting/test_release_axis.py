@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.bisecting import release_axis as module
-from sparkdiag.bisecting.axis import ChosenAxis
-from sparkdiag.bisecting.document import document_of
-from sparkdiag.bisecting.journal import Finished
-from sparkdiag.bisecting.release_axis import (
+from sparkdiag.bisecting.answer.document import document_of
+from sparkdiag.bisecting.axes import release_axis as module
+from sparkdiag.bisecting.axes.axis import ChosenAxis
+from sparkdiag.bisecting.axes.release_axis import (
     ReleasesAsked,
     as_typed,
     choose_releases,
@@ -19,9 +18,10 @@ from sparkdiag.bisecting.release_axis import (
     release_axis,
     select,
 )
-from sparkdiag.bisecting.request import BisectRequest
-from sparkdiag.bisecting.state import TrialStep, fold
-from sparkdiag.bisecting.step import next_step
+from sparkdiag.bisecting.question.journal import Finished
+from sparkdiag.bisecting.question.request import BisectRequest
+from sparkdiag.bisecting.steps.state import TrialStep, fold
+from sparkdiag.bisecting.steps.step import next_step
 from sparkdiag.environment.facts import HostFacts
 from sparkdiag.environment.releases import LeftOut, Published, Release
 from sparkdiag.environment.spec import ReleaseSpec, parse_spec

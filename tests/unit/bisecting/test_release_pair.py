@@ -4,9 +4,9 @@ import shlex
 
 import pytest
 
-from sparkdiag.bisecting.axis import Axis
-from sparkdiag.bisecting.history import History
-from sparkdiag.bisecting.release_pair import with_bases
+from sparkdiag.bisecting.axes.axis import Axis
+from sparkdiag.bisecting.axes.release_pair import with_bases
+from sparkdiag.bisecting.search.history import History
 from sparkdiag.evidence.bisection import Bisection, Commit, Direction, Target
 from sparkdiag.reporting.follow_up import ReleasePair, follow_up, next_command, pair_of, tag_of
 

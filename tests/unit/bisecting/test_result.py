@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.bisecting.last_words import tail_of, telling_line
-from sparkdiag.bisecting.result import failed_trial, functions_of, result_of, result_of_run
+from sparkdiag.bisecting.trials.log_tail import tail_of
+from sparkdiag.bisecting.trials.result import failed_trial, functions_of, result_of, result_of_run
 from sparkdiag.errors import (
     BusyError,
     DefectError,
@@ -24,6 +24,7 @@ from sparkdiag.evidence.processes import GUARDIAN_KILLED
 from sparkdiag.evidence.run import DcpProof, RevisionProof, Timings
 from sparkdiag.evidence.stacks import SamplingStats
 from sparkdiag.evidence.verdict import Verdict
+from sparkdiag.serving.last_words import telling_line
 from sparkdiag.serving.readiness import PortTaken
 from tests.unit.bisecting.stored_trials import (
     API,
@@ -104,6 +105,13 @@ def test_a_release_is_proved_by_its_version() -> None:
     run = record(revision=RevisionProof(version="0.31.0+cpu", proved=True, because="all match"))
     assert result_of(stored(run), sha="0.31.0").outcome == "stalled"
     assert result_of(stored(run), sha="0.30.0").outcome == "not-proved"
+
+
+def test_with_the_labs_source_over_an_overlay_vllms_own_commit_is_proved_too() -> None:
+    run = record(revision=RevisionProof(sha="b" * 40, version="0.32.0", proved=True, because="all match"))
+    run = run.model_copy(update={"environment": run.environment | {"vllm_sha": SHA}})
+    assert result_of(stored(run), sha=SHA).outcome == "stalled"
+    assert result_of(stored(run), sha="c" * 40).outcome == "not-proved"
 
 
 def test_an_unwatched_stall_has_no_signature() -> None:

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkdiag.bisecting.history import History
-from sparkdiag.bisecting.search import (
+from sparkdiag.bisecting.search.candidates import (
     MOST_EXTRA_TRIALS,
     Contradiction,
     halving_bound,
@@ -17,7 +16,8 @@ from sparkdiag.bisecting.search import (
     next_trial,
     standing,
 )
-from sparkdiag.bisecting.simulation import is_new, merging, search, straight
+from sparkdiag.bisecting.search.history import History
+from sparkdiag.bisecting.steps.simulation import is_new, merging, search, straight
 from sparkdiag.evidence.bisection import Commit, Mark
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from sparkdiag.bisecting.document import document_of
-from sparkdiag.bisecting.journal import Begun, Ended, Finished, Journal, Started, read_journal
-from sparkdiag.bisecting.request import BisectRequest
-from sparkdiag.bisecting.seams import TrialRunner
+from sparkdiag.bisecting.answer.document import document_of
+from sparkdiag.bisecting.question.journal import Begun, Ended, Finished, Journal, Started, read_journal
+from sparkdiag.bisecting.question.request import BisectRequest
+from sparkdiag.bisecting.question.seams import TrialRunner
 from sparkdiag.bisecting.session import bisect
-from sparkdiag.bisecting.state import fold
+from sparkdiag.bisecting.steps.state import fold
 from sparkdiag.errors import BusyError, ExitCode, RunFolderError, UsageError
 from sparkdiag.evidence.bisection import Bisection, Purpose, StackShare, TrialResult
 from sparkdiag.evidence.run import DcpProof, RevisionProof, RunRecord, Timings

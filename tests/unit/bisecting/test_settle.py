@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.bisecting import settle as settling
-from sparkdiag.bisecting.settle import AT_MOST_S, GpuRoom, bounded, settle, still_held
+from sparkdiag.bisecting.trials import settle as settling
+from sparkdiag.bisecting.trials.settle import AT_MOST_S, GpuRoom, bounded, settle, still_held
 from sparkdiag.observing import gpu
 from sparkdiag.observing.gpu import GpuMemory, gpu_memory
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.bisecting.stack_difference import MOST_SHARES, difference, innermost_shares, stack_difference
+from sparkdiag.bisecting.trials.stack_difference import MOST_SHARES, difference, innermost_shares, stack_difference
 from sparkdiag.evidence.stacks import StackSample, ThreadStack
 from tests.unit.bisecting.stored_trials import WORKER, sample
 

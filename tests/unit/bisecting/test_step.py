@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.bisecting.history import History
-from sparkdiag.bisecting.journal import Finished
-from sparkdiag.bisecting.request import BisectRequest
+from sparkdiag.bisecting.question.journal import Finished
+from sparkdiag.bisecting.question.request import BisectRequest
+from sparkdiag.bisecting.search.history import History
 from sparkdiag.evidence.bisection import Bisection, Commit, Purpose, Target, TrialResult
 from tests.unit.bisecting.simulated import (
     OTHER_STALL,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkdiag.bisecting.history import History
+from sparkdiag.bisecting.search.history import History
 from sparkdiag.evidence.bisection import Bisection, Commit, Purpose, TrialResult
 from tests.unit.bisecting.simulated import SimulatedRunner, chain, play, random_history, request_for, sha_of, skipped
 

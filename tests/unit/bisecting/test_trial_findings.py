@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from sparkdiag.bisecting.trial import (
+from sparkdiag.bisecting.search.findings import (
     Finding,
     compare_ends,
     crash_class,

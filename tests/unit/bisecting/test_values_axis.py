@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.bisecting.axis import ChosenAxis, trial_request
-from sparkdiag.bisecting.values_axis import MAX_POINTS, grid, parse_axis, values_axis
+from sparkdiag.bisecting.axes.axis import ChosenAxis, trial_request
+from sparkdiag.bisecting.axes.values_axis import MAX_POINTS, grid, parse_axis, values_axis
 from sparkdiag.errors import UsageError
 from sparkdiag.evidence.bisection import Commit
 from sparkdiag.reproducing.request import ReproRequest

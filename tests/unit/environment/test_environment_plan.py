@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkdiag.bisecting.result import failed_trial
+from sparkdiag.bisecting.trials.result import failed_trial
 from sparkdiag.environment.build import check_disk
 from sparkdiag.environment.facts import HostFacts, in_vllm_range
 from sparkdiag.environment.lock import Lock, LockedPackage, LockFacts

@@ -66,6 +66,15 @@ def test_an_unknown_failure_claims_no_cause_and_shows_the_last_twenty_lines() ->
     assert error.details == lines[-20:]
 
 
+def test_a_failure_names_the_exception_that_was_raised_for_a_reason_of_its_own() -> None:
+    lines = (
+        "(VllmWorker-0 pid=9) ERROR 11-30 13:06:29 [executor.py:9] ModuleNotFoundError: No module named 'x.y'",
+        "RuntimeError: Engine core initialization failed. See root cause above.",
+    )
+    error = failed_start(ServerExit(at_s=1, exit_code=1), lines)
+    assert error.message.endswith("(ModuleNotFoundError: No module named 'x.y')")
+
+
 @given(st.text())
 def test_a_clean_line_cannot_steer_a_terminal(text: str) -> None:
     cleaned = clean_line(text)

@@ -1,0 +1,1 @@
+"""The document of a bisection, its notes and details."""

@@ -1,0 +1,1 @@
+"""What one bisection is asked, and the journal that keeps the question and every step."""

@@ -1,0 +1,1 @@
+"""Which points are left and which to try next. Pure."""

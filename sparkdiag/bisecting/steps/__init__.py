@@ -1,0 +1,1 @@
+"""From the journal to the next step. Pure."""
