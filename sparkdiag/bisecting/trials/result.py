@@ -107,10 +107,11 @@ def _without_verdict(record: RunRecord, log_tail: Sequence[str]) -> tuple[TrialO
 def not_started_reason(error: str, log_tail: Sequence[str]) -> str:
     """The error's own line, and the line of the log that tells most."""
     telling = telling_line(log_tail)
-    if telling is None or telling in error:
+    if telling is None:
         return _line(error)
-    # The cause first: what follows may be cut in a table.
-    return _line(f"{telling} ({error})" if error else telling)
+    # The cause first, and once: what follows may be cut in a table.
+    rest = error.removesuffix(f": {telling}").replace(f" ({telling})", "")
+    return _line(f"{telling} ({rest})" if rest else telling)
 
 
 def _line(text: str) -> str:

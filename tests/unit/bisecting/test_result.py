@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkdiag.bisecting.trials.log_tail import tail_of
-from sparkdiag.bisecting.trials.result import failed_trial, functions_of, result_of, result_of_run
+from sparkdiag.bisecting.trials.result import failed_trial, functions_of, not_started_reason, result_of, result_of_run
 from sparkdiag.errors import (
     BusyError,
     DefectError,
@@ -118,6 +118,12 @@ def test_an_unwatched_stall_has_no_signature() -> None:
     seen = observation().model_copy(update={"sampling": SamplingStats(mode="none", wanted=False)})
     result = result_of(stored(record(STALLED.model_copy(update={"kind": None, "function": None})), seen), sha=SHA)
     assert (result.outcome, result.watched, result.signature, result.samples) == ("stalled", False, None, 0)
+
+
+@pytest.mark.parametrize("said", ["it ended", "it ended: {cause}", "it ended ({cause})"])
+def test_the_cause_is_told_first_and_once(said: str) -> None:
+    cause = "ModuleNotFoundError: No module named 'x'"
+    assert not_started_reason(said.format(cause=cause), [cause]) == f"{cause} (it ended)"
 
 
 def test_what_did_not_start_tells_the_cause_first() -> None:
