@@ -72,7 +72,7 @@ class TrialResult(Value):
     first_token_s: float | None = None
     """Time to first token, from sending."""
     times_healthy: float | None = None
-    """``first_token_s`` by that of the bisection's healthy end; None while there was none."""
+    """``first_token_s`` by that of the bisection's healthy end, while there was none by the run's own healthy time."""
     decided_s: float | None = None
     """From sending the prompt to the verdict."""
     minutes: float = 0.0

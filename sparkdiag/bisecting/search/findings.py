@@ -71,7 +71,7 @@ def _cannot_tell(result: TrialResult, because: str = "") -> Finding:
 
 def _stall(result: TrialResult, reference: Signature | None) -> Finding:
     if result.outcome == "completed" and result.times_healthy is not None and result.times_healthy > CLEARLY_SLOW:
-        times = f"{result.times_healthy:.1f} times the healthy end's time"
+        times = f"{result.times_healthy:.1f} times the healthy time"
         return _cannot_tell(result, f"completed, but after {times}: neither the stall nor clearly without it")
     if result.outcome == "completed":
         return Finding(has="no", because=f"completed, needle {result.needle or 'not scored'}")

@@ -138,8 +138,10 @@ def _with_ends(request: BisectRequest, state: State) -> State:
 
 
 def _healthy(request: BisectRequest, runs: Sequence[Run]) -> TrialResult | None:
-    """Of the ends' watched runs that completed the quickest; where the prompts differ in length, the first."""
-    completed = [run for _, run in sorted(runs, key=lambda run: run[0]) if run.outcome == "completed" and run.watched]
+    """Of the ends' watched runs that completed the quickest; where the prompts differ in length, the first. One that
+    completed at many times its own healthy time (a stall may end) is no measure."""
+    watched = [run for _, run in sorted(runs, key=lambda run: run[0]) if run.outcome == "completed" and run.watched]
+    completed = [run for run in watched if run.times_healthy is None or run.times_healthy <= CLEARLY_SLOW]
     if not completed or request.axis.kind == "prompt-tokens":
         return next(iter(completed), None)
     return min(completed, key=_time)

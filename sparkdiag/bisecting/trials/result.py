@@ -11,7 +11,7 @@ from sparkdiag.evidence.processes import GUARDIAN_KILLED
 from sparkdiag.evidence.run import RunRecord
 from sparkdiag.evidence.stacks import StackSample
 from sparkdiag.evidence.stored import StoredRun
-from sparkdiag.evidence.verdict import Verdict
+from sparkdiag.evidence.verdict import Baseline, Verdict
 from sparkdiag.harmless.excerpt import one_line
 from sparkdiag.recording.folder import SERVER_LOG
 from sparkdiag.recording.read import read_run
@@ -20,6 +20,8 @@ from sparkdiag.serving.readiness import PortTaken
 
 MOST_FUNCTIONS = 2000
 LONGEST_REASON = 300
+COARSE_S = 1.0
+"""Healthy times are taken for at least this, where a run is said to be slow by them."""
 
 
 def result_of(stored: StoredRun, *, sha: str, must_prove: bool = True, log_tail: Sequence[str] = ()) -> TrialResult:
@@ -50,10 +52,19 @@ def result_of(stored: StoredRun, *, sha: str, must_prove: bool = True, log_tail:
             "mode": verdict.mode if outcome == "stalled" else None,
             "signature": signature_of(verdict) if outcome == "stalled" and watched else None,
             "needle": verdict.needle,
+            "times_healthy": times_healthy(result.first_token_s, verdict.baseline),
             "evidence_for": verdict.evidence_for,
             "evidence_against": verdict.evidence_against,
         }
     )
+
+
+def times_healthy(first_token_s: float | None, healthy: Baseline | None) -> float | None:
+    """The time to first token by the healthy time; within ``COARSE_S`` a busy machine alone may make one
+    many times the other. Pure."""
+    if first_token_s is None or healthy is None:
+        return None
+    return first_token_s / max(healthy.seconds, COARSE_S)
 
 
 def signature_of(verdict: Verdict) -> Signature:

@@ -11,7 +11,7 @@ from sparkdiag.bisecting.question.request import BisectRequest
 from sparkdiag.bisecting.trials.expectation import READY_MINUTES, cached_releases, environment_minutes, run_minutes
 from sparkdiag.bisecting.trials.log_tail import tail_of
 from sparkdiag.bisecting.trials.prefetch import Prefetcher
-from sparkdiag.bisecting.trials.result import failed_trial, result_of
+from sparkdiag.bisecting.trials.result import failed_trial, result_of, times_healthy
 from sparkdiag.bisecting.trials.settle import GpuRoom
 from sparkdiag.environment.clone import open_clone
 from sparkdiag.environment.interrogate import interpreter_of
@@ -32,9 +32,6 @@ from sparkdiag.reproducing.ending import keep_report, stored_run
 from sparkdiag.reproducing.progress import View
 from sparkdiag.reproducing.request import ReproRequest
 from sparkdiag.reproducing.session import environment_for, reproduce
-
-COARSE_S = 1.0
-"""Healthy times are taken for at least this, where a run is said to be slow by them."""
 
 
 class ReproRunner:
@@ -69,6 +66,7 @@ class ReproRunner:
         # A run that came to its end has its own time, in which no other run held the machine.
         minutes = result.minutes or (time.monotonic() - began_s) / 60
         times = times_healthy(result.first_token_s, self._healthy_time(sha, healthy))
+        times = result.times_healthy if times is None else times  # by the run's own healthy time
         return result.model_copy(update={"minutes": minutes, "watched": request.take_stacks, "times_healthy": times})
 
     def _healthy_time(self, sha: str, healthy: TrialResult | None) -> Baseline | None:
@@ -164,14 +162,6 @@ def healthy_baseline(healthy: TrialResult, *, tokens: int, for_tokens: int) -> B
         source=f"the healthy end of the bisection, {healthy.sha[:10]}{run}",
         scaled_from_tokens=None if same else tokens,
     )
-
-
-def times_healthy(first_token_s: float | None, healthy: Baseline | None) -> float | None:
-    """The time to first token by what it is at the healthy end; within ``COARSE_S`` a busy machine alone may make one
-    many times the other. Pure."""
-    if first_token_s is None or healthy is None:
-        return None
-    return first_token_s / max(healthy.seconds, COARSE_S)
 
 
 @dataclass

@@ -23,7 +23,7 @@ from sparkdiag.evidence.bisection import Signature
 from sparkdiag.evidence.processes import GUARDIAN_KILLED
 from sparkdiag.evidence.run import DcpProof, RevisionProof, Timings
 from sparkdiag.evidence.stacks import SamplingStats
-from sparkdiag.evidence.verdict import Verdict
+from sparkdiag.evidence.verdict import Baseline, Verdict
 from sparkdiag.serving.last_words import telling_line
 from sparkdiag.serving.readiness import PortTaken
 from tests.unit.bisecting.stored_trials import (
@@ -112,6 +112,13 @@ def test_with_the_labs_source_over_an_overlay_vllms_own_commit_is_proved_too() -
     run = run.model_copy(update={"environment": run.environment | {"vllm_sha": SHA}})
     assert result_of(stored(run), sha=SHA).outcome == "stalled"
     assert result_of(stored(run), sha="c" * 40).outcome == "not-proved"
+
+
+def test_a_run_is_slow_by_its_own_healthy_time() -> None:
+    baseline = Baseline(kind="fast-kernel", seconds=20.0, source="timed")
+    run = record(COMPLETED.model_copy(update={"baseline": baseline}), timings_s=Timings(prompt_to_first_token_s=243.0))
+    assert result_of(stored(run), sha=SHA).times_healthy == pytest.approx(12.15)
+    assert result_of(stored(record(COMPLETED)), sha=SHA).times_healthy is None
 
 
 def test_an_unwatched_stall_has_no_signature() -> None:

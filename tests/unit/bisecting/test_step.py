@@ -150,6 +150,19 @@ def test_an_end_that_stays_slow_is_not_taken_for_healthy() -> None:
     assert runner.ran == [(OLD, "end"), (NEW, "end"), (OLD, "end")]
 
 
+def test_a_stall_that_came_to_its_end_is_no_fix_and_no_baseline() -> None:
+    """Seen on a busy machine: 243 s with a healthy time of 20 s, as the kernel alone was timed."""
+
+    def came_to_its_end(sha: str, _purpose: Purpose) -> TrialResult:
+        return completed(sha).model_copy(update={"first_token_s": 243.0, "times_healthy": 12.2})
+
+    runner = SimulatedRunner(HISTORY, sha_of(5), fix=True, overrides={NEW: came_to_its_end})
+    answer, _ = play(request_for(HISTORY), runner)
+    assert answer.outcome == "inconclusive"
+    assert "completed, but after 12.2 times the healthy time" in reason(answer)
+    assert set(runner.healthy) == {None}
+
+
 @pytest.mark.parametrize("end", [OLD, NEW])
 @pytest.mark.parametrize("fix", [True, False])
 def test_a_stall_that_watching_brings_or_hides_is_refused(end: str, fix: bool) -> None:
