@@ -171,11 +171,7 @@ def _entry(run: "ListedRun") -> dict[str, object]:
     record = run.record
     verdict = record.verdict if record is not None else None
     return {
-        "run_dir": run.path,
-        "kind": run.kind,
-        "state": run.state,
-        "because": run.because or None,
-        "bytes": run.bytes,
+        **_folder_entry(run),
         "started_at": record.started_at if record is not None else None,
         "scenario": record.scenario.get("name") if record is not None else None,
         "status": record.status if record is not None else None,
@@ -187,14 +183,21 @@ def _entry(run: "ListedRun") -> dict[str, object]:
     }
 
 
-def _bisection_entry(run: "ListedRun") -> dict[str, object]:
-    found = run.bisection
+def _folder_entry(run: "ListedRun") -> dict[str, object]:
+    """What is told of a run and of a bisection alike."""
     return {
         "run_dir": run.path,
         "kind": run.kind,
         "state": run.state,
         "because": run.because or None,
         "bytes": run.bytes,
+    }
+
+
+def _bisection_entry(run: "ListedRun") -> dict[str, object]:
+    found = run.bisection
+    return {
+        **_folder_entry(run),
         "scenario": found.scenario if found is not None else None,
         "dcp_world_size": found.dcp if found is not None else None,
         "outcome": found.outcome if found is not None else None,

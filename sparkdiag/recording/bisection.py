@@ -14,6 +14,7 @@ from sparkdiag.evidence.bisection import Bisection
 from sparkdiag.harmless.documents import redact_document
 from sparkdiag.harmless.secrets import redact_text
 from sparkdiag.recording.folder import make_unique, replace
+from sparkdiag.recording.in_use import unlocked
 
 JOURNAL = "journal.jsonl"
 DOCUMENT = "bisection.json"
@@ -167,28 +168,8 @@ def is_being_written(folder: Path) -> bool | None:
 @contextmanager
 def nobody_writes(folder: Path) -> Iterator[bool | None]:
     """True when nobody writes the bisection in ``folder``, nor does while the block runs; None: cannot be told."""
-    try:
-        fd = os.open(folder / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        yield True
-        return
-    except OSError:
-        yield None
-        return
-    try:
-        yield _free(fd)
-    finally:
-        os.close(fd)
-
-
-def _free(fd: int) -> bool | None:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
+    with unlocked(folder / LOCK) as free:
+        yield free
 
 
 def has_ended(journal: Path) -> bool:

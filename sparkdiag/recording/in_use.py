@@ -30,8 +30,15 @@ def is_held(folder: Path) -> bool | None:
 @contextmanager
 def unheld(folder: Path) -> Iterator[bool | None]:
     """True when nobody writes the run in ``folder``, and nobody does while the block runs; None: cannot be told."""
+    with unlocked(folder / TIMELINE) as free:
+        yield free
+
+
+@contextmanager
+def unlocked(file: Path) -> Iterator[bool | None]:
+    """True when nobody holds the lock of ``file``, and nobody does while the block runs; None: cannot be told."""
     try:
-        fd = os.open(folder / TIMELINE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         yield True
         return
