@@ -76,3 +76,9 @@ class RunFolderError(SparkdiagError):
     """A run folder cannot be read or written."""
 
     exit_code = ExitCode.USAGE
+
+
+class RouteError(SparkdiagError):
+    """A revision's source does not say which kernel is reached: no entry function, a file that cannot be read."""
+
+    exit_code = ExitCode.INCONCLUSIVE

@@ -7,6 +7,7 @@ from pydantic import Field
 from sparkdiag.evidence.base import SCHEMA, Value
 from sparkdiag.evidence.processes import Role
 from sparkdiag.scenario.parallel import MAX_RANKS
+from sparkdiag.scenario.route import RouteSettings
 
 StallKind = Literal["torch-fallback", "jit-compile", "collective-wait", "gpu-wait", "forward", "unknown"]
 
@@ -181,6 +182,7 @@ class Scenario(Value):
     baseline: BaselineSettings = BaselineSettings()
     watch: tuple[WatchedFunction, ...] = ()
     suspect: Suspect = Suspect()
+    route: RouteSettings = RouteSettings()
     patience: Patience = Patience()
     sampling: Sampling = Sampling()
 

@@ -1,0 +1,38 @@
+"""``[route]`` of a scenario: where the dispatch starts, which functions are kernels, what its names hold."""
+
+from pydantic import Field
+
+from sparkdiag.evidence.base import Value
+from sparkdiag.evidence.route import Cache, Phase, Platform
+
+
+class RouteValue(Value):
+    """``[[route.value]]``: what a name of the source holds, for the configuration that is asked about.
+
+    ``name`` is a parameter or local of the entry function, or an attribute of something that is not known otherwise;
+    ``value`` is ``None``, ``True``, ``False``, an integer expression over the sizes (``rows``, ``keys``,
+    ``local_keys``, ``heads``, ``head_dim``, ``topk``, ``dcp``, ``batch``, ``chunk_tokens``), a tensor
+    ``fp8[rows, heads, head_dim]`` or a tuple of these.
+    """
+
+    name: str
+    value: str
+    because: str = ""
+    cache: Cache | None = None
+    """Only with this cache."""
+    phase: Phase | None = None
+    platform: Platform | None = None
+    anywhere: bool = False
+    """In every function, not in the entry function alone."""
+
+
+class RouteSettings(Value):
+    """``[route]``: what ``sparkdiag route`` needs beyond ``[[watch]]``, whose entry function it starts from."""
+
+    kernels: tuple[str, ...] = ()
+    """Functions that count as one kernel, by name."""
+    support: tuple[str, ...] = ()
+    """Ops and functions that every route runs (cache inserts, gathers, top-k): patterns of ``fnmatch``, not followed."""
+    head_dim: int = Field(default=128, ge=1)
+    topk: int = Field(default=512, ge=1)
+    values: tuple[RouteValue, ...] = Field(default=(), alias="value")
