@@ -132,6 +132,17 @@ class Route(Value):
         """Names of what is reached, in the order of the trails, each once."""
         return tuple(dict.fromkeys(found.function for found in self.reached))
 
+    @property
+    def stall_path(self) -> Truth:
+        """Whether the scenario's stall is reached: ``unknown`` as long as anything that is unknown could decide it."""
+        if self.not_understood or not (self.reached or self.raises):
+            return "unknown"
+        if any(found.stall and not found.when for found in self.reached):
+            return "true"
+        if all(found.stall is None for found in self.reached):
+            return "false"
+        return "true" if not self.raises and all(found.stall for found in self.reached) else "unknown"
+
 
 class RouteProblem(Value):
     """Why one revision has no answer."""
@@ -171,6 +182,53 @@ class RouteHistory(Value):
     changes: tuple[RouteChange, ...] = ()
     """Oldest first."""
     problems: tuple[RouteProblem, ...] = ()
+
+
+class MatrixRevision(Value):
+    """One revision of a matrix."""
+
+    name: str
+    """As it was asked for."""
+    revision: str
+    """Id of 40 digits."""
+    subject: str = ""
+
+
+class MatrixCell(Value):
+    """One configuration at one revision, and what it reaches."""
+
+    revision: str
+    """Id of 40 digits."""
+    dcp: int | None = None
+    arch: str | None = None
+    cache: Cache | None = None
+    kernels: tuple[str, ...] = ()
+    raises: tuple[str, ...] = ()
+    stall: Truth = "unknown"
+    """Whether the scenario's stall is reached; ``unknown`` is not safe."""
+    exact: bool = False
+    problem: str | None = None
+    """Why this cell alone has no answer."""
+
+
+class RouteMatrix(Value):
+    """The answer of ``sparkdiag route --matrix``: one cell for each revision and configuration asked."""
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    scenario: str
+    config: RouteConfig
+    """What all cells have in common; an axis' value stands in the cell."""
+    dcp: tuple[int | None, ...]
+    arch: tuple[str | None, ...]
+    cache: tuple[Cache | None, ...]
+    revisions: tuple[MatrixRevision, ...] = ()
+    cells: tuple[MatrixCell, ...] = ()
+    """By revision, then DCP size, architecture, cache, each in the order asked."""
+    narrowed: tuple[str, ...] = ()
+    """When the stall path is reached, as far as these cells tell: one sentence, and where no condition on the axes
+    tells them apart one more for each revision."""
+    problems: tuple[RouteProblem, ...] = ()
+    """Revisions without an answer."""
 
 
 class ExecutedCall(Value):
