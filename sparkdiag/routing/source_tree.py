@@ -2,16 +2,9 @@
 
 from typing import Protocol
 
-from sparkdiag.evidence.base import Value
+from sparkdiag.evidence.blob import Blob
 
-
-class Blob(Value):
-    """One file as it is at a revision."""
-
-    path: str
-    oid: str
-    """Id of its content, 40 digits: equal ids, equal files."""
-    text: str
+__all__ = ["Blob", "SourceTree"]
 
 
 class SourceTree(Protocol):
