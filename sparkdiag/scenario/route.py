@@ -33,6 +33,8 @@ class RouteSettings(Value):
     """Functions that count as one kernel, by name."""
     support: tuple[str, ...] = ()
     """Ops and functions that every route runs (cache inserts, gathers, top-k): patterns of ``fnmatch``, not followed."""
+    arch: str | None = Field(default=None, pattern=r"^sm[0-9]{2,3}$")
+    """CUDA capability that the scenario is about (``sm121``): taken where no GPU and no option tells one."""
     head_dim: int = Field(default=128, ge=1)
     topk: int = Field(default=512, ge=1)
     values: tuple[RouteValue, ...] = Field(default=(), alias="value")
