@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
@@ -118,11 +119,29 @@ class Clone:
             return None
         return (int(status), bytes(kept.content)) if int(status) in ok else None
 
-    def output(self, *words: str, stdin: bytes | None = None, limit: int | None = None) -> bytes | None:
+    def output(
+        self, *words: str, stdin: bytes | None = None, limit: int | None = None, ok: tuple[int, ...] = (0,)
+    ) -> bytes | None:
         """What git says, its first ``limit`` bytes where there is one; None when it failed. For the questions of this
         folder's modules: words that change nothing."""
-        found = self._ask(*words, stdin=stdin, limit=limit)
+        found = self._ask(*words, ok=ok, stdin=stdin, limit=limit)
         return None if found is None else found[1]
+
+    def child(self, *words: str) -> "subprocess.Popen[bytes]":
+        """A git that answers many questions over its pipes; the caller bounds each answer and ends it. In a session of
+        its own: Ctrl+C is the caller's to hear, and the end of its input ends it.
+
+        Raises ``OSError`` when it cannot be started.
+        """
+        return subprocess.Popen(
+            [*PLAIN, *SAFE, *self._place, *words],
+            cwd=self.folder,
+            env={**os.environ, **ENVIRONMENT},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     def _text(self, *words: str) -> str | None:
         found = self._ask(*words)

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sparkdiag.bisecting.axes.axis import Axis, ChosenAxis
-from sparkdiag.bisecting.axes.commit_ends import Ends, around_ends, named_commit, named_ends
+from sparkdiag.bisecting.axes.commit_ends import Ends, around_ends, named_ends
 from sparkdiag.bisecting.search.history import History
 from sparkdiag.environment.clone import Clone
 from sparkdiag.environment.commits import ABSENT, count_between, first_commit, is_listed, read_commits, with_blobs
 from sparkdiag.environment.expected import module_paths, watched_modules
+from sparkdiag.environment.named import named_commit
 from sparkdiag.errors import UsageError
 from sparkdiag.evidence.bisection import Commit
 from sparkdiag.scenario.model import Scenario
