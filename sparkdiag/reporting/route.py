@@ -1,0 +1,160 @@
+"""What the terminal shows of a route: the guards and calls on the way to each kernel, as a tree. Pure.
+
+Source lines, paths and names come from a repository, and are made harmless before anything is laid out.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from sparkdiag.evidence.route import Executed, Reached, Route, TrailStep
+from sparkdiag.harmless.excerpt import one_line
+from sparkdiag.reporting import route_phrases as phrases
+from sparkdiag.reporting.route_places import Places
+from sparkdiag.reporting.route_rows import Row, laid_out, wrapped
+
+MOST_KERNELS = 24
+_MOST_LINES = 40
+"""Of errors, and of lines that were not understood."""
+_CHARS = 240
+_LEAST_ALIKE = 3
+"""So many lines as in the tree above are worth leaving out."""
+_STEP = 3
+"""Columns that a call's body is moved by: the width of its arrow."""
+
+
+def route_text(found: Route, *, columns: int | None, subject: str = "", executed: Executed | None = None) -> str:
+    """Plain text, nothing in it able to steer a terminal; broken to ``columns`` where they are given."""
+    places = Places.of(found)
+    blocks = [_heading(found, subject, columns)]
+    before: tuple[TrailStep, ...] = ()
+    for number, one in enumerate(found.reached[:MOST_KERNELS], start=1):
+        begin = _conditions(found, one, number, columns) if len(found.reached) > 1 or one.when else []
+        blocks.append([*begin, *trail_lines(found, one, before=before, places=places, columns=columns)])
+        before = one.trail
+    if (more := len(found.reached) - MOST_KERNELS) > 0:
+        blocks.append([f"… and {phrases.counted(more, 'more way')} to a kernel (see --json)"])
+    blocks += [_raises(found, places, columns), _not_understood(found, places, columns)]
+    blocks.append(_legend(places, columns))
+    blocks.append(executed_lines(executed, columns) if executed is not None else [])
+    blocks.append([*told(f"{_capital(phrases.answer(found))}.", columns), *told(phrases.how_exact(found), columns)])
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def told(text: str, columns: int | None, *, hanging: int = 2) -> list[str]:
+    """One paragraph, broken to ``columns`` where they are given."""
+    return [text] if columns is None else wrapped(text, width=columns, hanging=hanging)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _heading(found: Route, subject: str, columns: int | None) -> list[str]:
+    title = f' "{one_line(subject, limit=120)}"' if subject else ""
+    entry = one_line(found.entry, limit=_CHARS)
+    return [
+        *told(f"{entry} at {phrases.short(found.revision)}{title}", columns),
+        *told(f"{phrases.config_words(found.config)}; {phrases.size_words(found.config)}", columns),
+    ]
+
+
+def _conditions(found: Route, one: Reached, number: int, columns: int | None) -> list[str]:
+    """Which of the kernels this is, and what must hold beyond the configuration."""
+    place = f"{number} of {len(found.reached)}: " if len(found.reached) > 1 else ""
+    stall = f", {phrases.STALL}" if one.stall else ""
+    begin = f"{place}{one_line(one.function, limit=_CHARS)}{stall}"
+    if not one.when:
+        return told(f"{begin}, always", columns)
+    conditions = [line for when in one.when for line in told(f"  when  {one_line(when)}", columns, hanging=8)]
+    return [*told(begin, columns), *conditions]
+
+
+def trail_lines(
+    found: Route, one: Reached, *, places: Places, columns: int | None, before: Sequence[TrailStep] = ()
+) -> list[str]:
+    """The tree of one kernel. What it shares with ``before``, the trail shown above it, is left out and counted."""
+    alike = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(before, one.trail, strict=False))))
+    skipped = alike if alike >= _LEAST_ALIKE else 0
+    rows = list(_rows(found, one, places, skipped=skipped, whole=columns is None))
+    lines = laid_out(rows, columns=columns)
+    return [f"(the first {phrases.counted(skipped, 'step')} as above)", *lines] if skipped else lines
+
+
+def _rows(found: Route, one: Reached, places: Places, *, skipped: int, whole: bool) -> Iterator[Row]:
+    """A row for each step; the last one, or one more, is the kernel. ``whole``: each guard names its file, for grep."""
+    note = phrases.stall_mark(found, one) or ("kernel, not in the repository" if one.external else "kernel")
+    file = ""
+    last = one.trail[-1] if one.trail else None
+    for position, step in enumerate(one.trail):
+        if position == skipped:
+            file = ""
+        row = _row(step, places, same_file=step.path == file and not (whole and step.kind == "guard"))
+        file = step.path
+        if position >= skipped:
+            yield row.model_copy(update={"note": note}) if step is last and _calls(step, one.function) else row
+    if last is None or not _calls(last, one.function):
+        depth = 0 if last is None else last.depth + (last.kind == "call")
+        place = places.line(one.path, one.line, same_file=one.path == file)
+        yield Row(indent=_STEP * depth, label=f"-> {place}", source=one_line(one.function, limit=_CHARS), note=note)
+
+
+def _calls(step: TrailStep, function: str) -> bool:
+    """Whether a step is the call of this very function."""
+    return step.kind == "call" and function.rpartition(".")[2] in re.findall(r"\w+", step.source.partition("(")[0])[-1:]
+
+
+def _row(step: TrailStep, places: Places, *, same_file: bool) -> Row:
+    source = one_line(step.source, limit=_CHARS)
+    indent = _STEP * max(step.depth, 0)
+    place = places.line(step.path, step.line, same_file=same_file)
+    if step.kind == "call":
+        return Row(indent=indent, label=f"-> {place}", source=source)
+    value = step.value if step.value == "unknown" else step.value.capitalize()
+    return Row(
+        indent=indent,
+        label=place,
+        source=source,
+        value=f"if {value}" if step.assumed else value,
+        because=one_line(step.because, limit=_CHARS),
+    )
+
+
+def _legend(places: Places, columns: int | None) -> list[str]:
+    files = places.legend()
+    width = max((len(label) for label, _ in files), default=0)
+    return [line for label, path in files for line in told(f"{label:<{width}}  {path}", columns, hanging=4)]
+
+
+def _raises(found: Route, places: Places, columns: int | None) -> list[str]:
+    may = "may end in" if found.reached else "ends in"
+    lines = []
+    for raised in found.raises[:_MOST_LINES]:
+        place = places.line(raised.path, raised.line)
+        lines += told(f"{may}  {place}  {one_line(raised.error, limit=_CHARS)}", columns, hanging=4)
+        lines += [line for when in raised.when for line in told(f"  when  {one_line(when)}", columns, hanging=8)]
+    return [*lines, *_more(len(found.raises))]
+
+
+def _not_understood(found: Route, places: Places, columns: int | None) -> list[str]:
+    lines = []
+    for line in found.not_understood[:_MOST_LINES]:
+        place, source = places.line(line.path, line.line), one_line(line.source, limit=_CHARS)
+        lines += told(f"not understood  {place}  {source}  ({one_line(line.reason)})", columns, hanging=4)
+    return [*lines, *_more(len(found.not_understood))]
+
+
+def _more(number: int) -> list[str]:
+    return [f"… and {number - _MOST_LINES:,} more (see --json)"] if number > _MOST_LINES else []
+
+
+def executed_lines(executed: Executed, columns: int | None) -> list[str]:
+    """What running the revision's own dispatch showed, beside what was read."""
+    lines = told(f"executed, {phrases.agreement(executed)}", columns)
+    if executed.python:
+        lines += told(f"  in {one_line(executed.python)}: {one_line('; '.join(executed.sandbox))}", columns, hanging=4)
+    for call in executed.calls:
+        mark = {True: "agrees", False: "DISAGREES", None: "not compared"}[call.agrees]
+        because = f" ({one_line(call.because)})" if call.because else ""
+        lines += told(f"  {phrases.call_words(call)}  {phrases.came_to(call)}  {mark}{because}", columns, hanging=4)
+    return lines
