@@ -43,11 +43,12 @@ def report(
     from sparkdiag.recording.read import read_run
     from sparkdiag.reporting.document import document_json
     from sparkdiag.reporting.markdown import render_markdown
+    from sparkdiag.reproducing.ending import compared
 
     if is_bisection_folder(run):
         _report_bisection(run, as_json=as_json or form is Format.JSON)
         return
-    stored = read_run(run)
+    stored = compared(read_run(run))
     again = judged_again(stored)
     if as_json or form is Format.JSON:
         typer.echo(document_json(stored, judged_again=again))

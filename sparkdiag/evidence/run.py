@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from sparkdiag.evidence.base import SCHEMA, Value
+from sparkdiag.evidence.route import Route
 from sparkdiag.evidence.verdict import Verdict
 
 Containment = Literal["yes", "no", "not-in-this-clone", "unknown"]
@@ -65,6 +66,18 @@ class ServerPriority(Value):
     """What happened, why, and what it may cost the server."""
 
 
+class PredictedRoute(Value):
+    """Which kernel the source under test reaches in this run's configuration, read before the server was started."""
+
+    route: Route | None = None
+    """Cut down to what is reached and the guards on the way there."""
+    read_from: str = ""
+    """Where the source was read: ``the lab's history at 1cea6e7154``, ``the files installed in …``."""
+    problem: str | None = None
+    """Why there is no route; one line."""
+    took_s: float | None = None
+
+
 class Timings(Value):
     environment_s: float | None = None
     ready_s: float | None = None
@@ -94,6 +107,8 @@ class RunRecord(Value):
     server_priority: ServerPriority | None = None
     revision: RevisionProof = RevisionProof()
     dcp: DcpProof | None = None
+    predicted: PredictedRoute | None = None
+    """None in a run from before routes were read."""
     host: Host | None = None
     timings_s: Timings = Timings()
     verdict: Verdict | None = None

@@ -1,5 +1,6 @@
 """A run as its folder tells it afterwards, ready to be judged again or reported."""
 
+from sparkdiag.evidence.agreement import RouteAgreement
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.run import RunRecord
@@ -19,5 +20,7 @@ class StoredRun(Value):
     notes: tuple[NoteEvent, ...] = ()
     held: bool | None = None
     """Whether a process still writes the run, for a record that says so; None where that was not or cannot be told."""
+    agreement: RouteAgreement | None = None
+    """What the source said beside what was seen (``judging.agreement``); None where no route was asked for."""
     problems: tuple[str, ...] = ()
     """What could not be read, or could not be written at the time; one line each."""

@@ -7,6 +7,7 @@ from typing import Any
 from sparkdiag.evidence.base import SCHEMA
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import Verdict
+from sparkdiag.reporting.predicted_route import route_document
 
 
 def document(stored: StoredRun, *, judged_again: StoredRun | None = None) -> dict[str, Any]:
@@ -33,6 +34,7 @@ def document(stored: StoredRun, *, judged_again: StoredRun | None = None) -> dic
             "version": revision.version,
             "because": revision.because,
         },
+        "route": route_document(stored),
         "timings_s": _timings(stored),
         "scenario": record.scenario.get("name"),
         "command": list(record.command),

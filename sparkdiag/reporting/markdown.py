@@ -19,6 +19,7 @@ from sparkdiag.reporting.phrases import (
     verdict_sentence,
     why_record_is_lost,
 )
+from sparkdiag.reporting.predicted_route import route_sentence
 from sparkdiag.reporting.safe_text import code, fence, prose
 
 REPORT = "report.md"
@@ -27,6 +28,7 @@ MOST_BYTES = 65_536
 _MOST_ITEMS = 10
 _ITEM_CHARS = 300
 _MOST_PROBLEMS = 6
+_ROUTE_CHARS = 1500
 _MOST_WITNESSES = 6
 """With these the first screen alone stays below ``MOST_BYTES``, whatever it is made of."""
 
@@ -62,6 +64,8 @@ def _assembled(head: str, parts: list[Section], dropped: list[str], where: str) 
 def _head(stored: StoredRun, judged_again: StoredRun | None) -> str:
     blocks = [f"## sparkdiag: {_title(stored)}", _two_questions(stored)]
     blocks.append(f"**Verdict.** {prose(verdict_sentence(stored), at_most=1000)}")
+    route = route_sentence(stored)
+    blocks += [f"**Route.** {prose(route, at_most=_ROUTE_CHARS)}."] if route else []
     prompt = prompt_text(stored)
     if prompt is not None:
         blocks.append(f"**Prompt.** {prose(prompt)}.")

@@ -16,10 +16,12 @@ from sparkdiag.reporting.phrases import (
     verdict_sentence,
     why_record_is_lost,
 )
+from sparkdiag.reporting.predicted_route import route_sentence
 
 _MOST_EVIDENCE = 4
 _WIDEST = 110
-_LABEL = re.compile(r"(  (for|against)|DCP|revision|stacks|missing): +")
+_LONGEST = 1200
+_LABEL = re.compile(r"(  (for|against)|DCP|revision|route|stacks|missing): +")
 _TO_COPY = ("report: ", "next: ")
 
 
@@ -32,12 +34,14 @@ def summary(stored: StoredRun, *, report: Path | None = None) -> str:
         lines += [f"  for:     {item.text} [{item.source}]" for item in _leading(verdict.evidence_for)]
         lines += [f"  against: {item.text} [{item.source}]" for item in _leading(verdict.evidence_against)]
     lines += [_dcp(stored), _revision(stored)]
+    route = route_sentence(stored)
+    lines += [f"route:    {route}"] if route else []
     stacks = not_by_pyspy(stored.observation.sampling)
     lines += [f"stacks:   {stacks}"] if stacks else []
     lines += [f"missing:  {problem}" for problem in stored.problems[:_MOST_EVIDENCE]]
     lines.append(f"report:   {report or stored.run_dir}")
     lines.append(f"next:     {_next(stored)}")
-    return "\n".join(printable(line, limit=600) for line in lines)
+    return "\n".join(printable(line, limit=_LONGEST) for line in lines)
 
 
 def wrapped(text: str, *, columns: int) -> str:

@@ -6,6 +6,7 @@ from sparkdiag.errors import RunFolderError
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.run import RunRecord
 from sparkdiag.evidence.stored import StoredRun
+from sparkdiag.judging.agreement import agreement_of
 from sparkdiag.recording.folder import RECORD, RunFolder
 from sparkdiag.recording.read import read_run
 from sparkdiag.reporting.markdown import REPORT, render_markdown
@@ -13,6 +14,15 @@ from sparkdiag.reporting.markdown import REPORT, render_markdown
 
 def stored_run(folder: RunFolder, record: RunRecord) -> StoredRun:
     """The run as ``report`` will find it; with the verdict that was reached also where that could not be written."""
+    return compared(_stored_run(folder, record))
+
+
+def compared(stored: StoredRun) -> StoredRun:
+    """With what its source says beside what its stacks show."""
+    return stored.model_copy(update={"agreement": agreement_of(stored)})
+
+
+def _stored_run(folder: RunFolder, record: RunRecord) -> StoredRun:
     lost = tuple(f"not written: {problem}" for problem in folder.problems)
     try:
         stored = read_run(folder.path)
