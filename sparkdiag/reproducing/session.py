@@ -25,6 +25,7 @@ from sparkdiag.recording.folder import RunFolder
 from sparkdiag.reporting.estimate import estimate
 from sparkdiag.reproducing.baseline import baseline_of, find_baseline
 from sparkdiag.reproducing.host import describe_host
+from sparkdiag.reproducing.predicted import keep_route
 from sparkdiag.reproducing.progress import View
 from sparkdiag.reproducing.request import ReproRequest, control_request, launched_scenario
 from sparkdiag.reproducing.running import RunInProgress
@@ -135,6 +136,7 @@ def _one_run(
     on_folder(run.folder.path)
     run.time(environment_s=environment_s)
     with _kept_whatever_happens(run):
+        keep_route(run, environment)
         baseline = (
             control
             or request.baseline
