@@ -88,6 +88,29 @@ def test_a_server_with_a_group_is_lowered_also_where_we_have_none(proc: Path) ->
     assert file.read_text() == "10"
 
 
+@pytest.mark.parametrize("own", ["1", None])
+@pytest.mark.parametrize("servers", ["1", "3", None])
+@pytest.mark.parametrize("session", [SERVER, GUARDIAN])
+def test_only_a_group_of_its_own_is_lowered_wherever_we_are(
+    proc: Path, monkeypatch: pytest.MonkeyPatch, own: str | None, servers: str | None, session: int
+) -> None:
+    """Our session may be in no group while one that is made later gets one: also seen on a machine of the CI."""
+    file = process(proc, SERVER, parent=GUARDIAN, session=session, group="3")
+    groups = {"self": own, str(SERVER): servers}
+
+    def told(path: Path) -> tuple[str, int] | None:
+        group = groups[path.parent.name]
+        return None if group is None else (f"/autogroup-{group}", 0)
+
+    monkeypatch.setattr(priority, "read_group", told)
+    done = lower_priority(SERVER, proc=proc, look_s=0, way_back=lambda: None)
+    alone = session == SERVER and servers not in (None, own)
+    assert (done.nice == priority.NICE) is (file.read_text() == "10") is alone
+    if not alone:
+        why = "it shares its scheduling group with others" if servers is not None else priority.NO_GROUP
+        assert done.because.endswith(why)
+
+
 def test_waiting_for_io_is_not_busy() -> None:
     assert busy_share(IDLE, LATER_IDLE) == pytest.approx(2 / 102)
     assert busy_share(IDLE, LATER_BUSY) == pytest.approx(100 / 120)
