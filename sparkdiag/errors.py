@@ -82,3 +82,7 @@ class RouteError(SparkdiagError):
     """A revision's source does not say which kernel is reached: no entry function, a file that cannot be read."""
 
     exit_code = ExitCode.INCONCLUSIVE
+
+
+class NoEntry(RouteError):
+    """A revision has no entry function: it is older than the path that is asked about, or another project's."""

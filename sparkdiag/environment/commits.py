@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from shlex import quote
+from typing import NamedTuple
 
 from sparkdiag.environment.clone import SHA, Clone
 from sparkdiag.errors import EnvironmentFault, UsageError
@@ -20,9 +21,10 @@ MAX_COMMITS = 20_000
 MAX_SUBJECT = 300
 ABSENT = "-"
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}([+-][0-9:]{5}|Z)")
-_LINKS = (b"120000", b"160000")
+LINKS = (b"120000", b"160000")
 """Modes of a symbolic link and a submodule: what they hold is another file's to say."""
 _LITERAL = "--literal-pathspecs"
+_FORMAT = "--format=%cI%x00%s"
 _TREE = ("ls-tree", "-z", "--full-tree")
 _DIFFERENCES = ("diff-tree", "--stdin", "-t", "--raw", "--no-renames", "--no-abbrev", "-z")
 
@@ -60,13 +62,14 @@ def read_commits(
 
 def _listed(clone: Clone, *words: str) -> list[Commit]:
     bound = ("--topo-order", "--reverse", "--encoding=UTF-8", f"--max-count={MAX_COMMITS + 1}")
-    said = clone.output(_LITERAL, "rev-list", *bound, "--format=%cI%x00%s", *words)
+    said = clone.output(_LITERAL, "rev-list", *bound, _FORMAT, *words)
     if said is None:
-        raise _unlisted(clone)
+        raise unlisted(clone)
     return list(parse_commits(said))
 
 
-def _unlisted(clone: Clone) -> EnvironmentFault:
+def unlisted(clone: Clone) -> EnvironmentFault:
+    """Why git could not list commits, or what changes in them."""
     if clone.is_partial():
         return EnvironmentFault(
             f"git could not list the commits of {clone.folder}: a partial clone that lacks what this needs",
@@ -146,7 +149,7 @@ def blobs_of(clone: Clone, shas: Sequence[str], paths: Sequence[str]) -> dict[st
     found: dict[str, tuple[str, ...]] = {}
     for sha in shas:
         entries = base | changed.get(sha, {})
-        if not any(mode in _LINKS for mode, _ in (entries[path] for path in paths if path in entries)):
+        if not any(mode in LINKS for mode, _ in (entries[path] for path in paths if path in entries)):
             found[sha] = tuple(entries[path][1] if path in entries else ABSENT for path in paths)
     return found
 
@@ -167,22 +170,40 @@ def _tree(clone: Clone, sha: str, paths: Sequence[str]) -> Entries | None:
     return entries
 
 
-def parse_differences(said: bytes) -> dict[str, Entries]:
-    """What ``git diff-tree --stdin --raw -z`` says: entries that are other than the first commit's, by commit. Pure."""
-    changed: dict[str, Entries] = {}
+class Difference(NamedTuple):
+    """One file in which a commit differs from another."""
+
+    sha: str
+    path: str
+    mode: bytes
+    oid: str
+    status: bytes
+    """``A``, ``M``, ``D`` or ``T``: git-diff-tree(1), "Raw output format"."""
+
+
+def read_differences(said: bytes) -> Iterator[Difference]:
+    """What ``git diff-tree --stdin --raw -z`` says. Pure."""
     sha = ""
     words = iter(said.split(b"\0"))
     for word in words:
         if not word.startswith(b":"):
             sha = word.decode("ascii", errors="replace").strip()
             continue
-        _, mode, _, blob, status = word.split(b" ")
+        _, mode, _, oid, status = word.split(b" ")
         path = next(words, b"").decode(errors="replace")
-        entries = changed.setdefault(sha, {})
-        if status != b"D":
-            entries[path] = (mode, blob.decode())
+        yield Difference(sha=sha, path=path, mode=mode, oid=oid.decode(), status=status)
+
+
+def parse_differences(said: bytes) -> dict[str, Entries]:
+    """Of what ``git diff-tree --stdin --raw -z`` says the entries that are other than the first commit's, by commit.
+    Pure."""
+    changed: dict[str, Entries] = {}
+    for found in read_differences(said):
+        entries = changed.setdefault(found.sha, {})
+        if found.status != b"D":
+            entries[found.path] = (found.mode, found.oid)
         else:
-            entries.setdefault(path, (mode, ABSENT))  # a file that became a folder is told twice
+            entries.setdefault(found.path, (found.mode, ABSENT))  # a file that became a folder is told twice
     return changed
 
 
@@ -190,6 +211,18 @@ def with_blobs(clone: Clone, commits: Sequence[Commit], paths: Sequence[str]) ->
     """``commits`` with the ids of the watched files; unchanged where git could not tell: then nothing is reused."""
     blobs = blobs_of(clone, [commit.sha for commit in commits], paths) or {}
     return tuple(commit.model_copy(update={"suspect_blobs": blobs.get(commit.sha, ())}) for commit in commits)
+
+
+def described(clone: Clone, shas: Sequence[str]) -> tuple[Commit, ...]:
+    """These commits with subject and date, in this order, without their parents."""
+    if not shas:
+        return ()
+    said = clone.output(
+        "rev-list", "--no-walk=unsorted", "--stdin", "--encoding=UTF-8", _FORMAT, stdin="\n".join([*shas, ""]).encode()
+    )
+    if said is None:
+        raise unlisted(clone)
+    return tuple(parse_commits(said))
 
 
 def first_commit(clone: Clone, sha: str) -> str | None:
