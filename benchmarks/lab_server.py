@@ -36,7 +36,7 @@ from sparkdiag.serving.command import server_command
 from sparkdiag.serving.launch import LaunchedServer, launch
 from sparkdiag.serving.machine_lock import machine_lock
 from sparkdiag.serving.priority import lower_priority
-from sparkdiag.serving.private_folder import make_private_folder, remove
+from sparkdiag.serving.private_folder import PROBE_FOLDER, unused_path
 from sparkdiag.serving.readiness import free_port
 
 PROMPT_TIMEOUT_S = 300.0
@@ -60,7 +60,7 @@ class Lab:
         self.scenario = scenario
         self.clock = time.monotonic
         self._folder = folder
-        self._probe_dir = private_dir / "probe"
+        self._probe_dir = private_dir / PROBE_FOLDER
 
     def first_token_s(self) -> float:
         """Seconds from the prompt to its first token, with nobody looking."""
@@ -199,8 +199,7 @@ def lab_environment(scenario: Scenario) -> Environment:
 @contextmanager
 def lab_server(scenario: Scenario, environment: Environment, *, out: Path) -> Iterator[Lab]:
     """A ready server, warmed up by nothing; ended with its whole tree. ``out``: where its log and evidence go."""
-    private_dir = make_private_folder()
-    (private_dir / "probe").mkdir(mode=0o700)
+    private_dir = unused_path()
     folder = RunFolder.create(
         out, scenario_name="benchmark", short_sha=None, dcp=scenario.server.dcp, now=datetime.now(UTC)
     )
@@ -208,7 +207,7 @@ def lab_server(scenario: Scenario, environment: Environment, *, out: Path) -> It
         scenario=scenario,
         environment=environment,
         port=free_port(),
-        probe_dir=private_dir / "probe",
+        probe_dir=private_dir / PROBE_FOLDER,
         run_private_dir=private_dir,
         inherited=os.environ,
         cores=sorted(os.sched_getaffinity(0)),
@@ -218,11 +217,16 @@ def lab_server(scenario: Scenario, environment: Environment, *, out: Path) -> It
         with (
             machine_lock(what="a benchmark", on_wait=lambda _s, holder: say(f"waiting: {holder} holds the machine")),
             hold(environment),
-            launch(command, log_path=folder.server_log, private_dir=private_dir, redact=LineRedactor()) as server,
+            launch(
+                command,
+                log_path=folder.server_log,
+                private_dir=private_dir,
+                make=(PROBE_FOLDER,),
+                redact=LineRedactor(),
+            ) as server,
         ):
             took_s = server.wait_ready(scenario.server.ready_timeout_s)
             say(f"server ready after {took_s:.0f} s (DCP {scenario.server.dcp})")
             yield Lab(server, scenario=scenario, folder=folder, private_dir=private_dir)
     finally:
         folder.close()
-        remove(private_dir)

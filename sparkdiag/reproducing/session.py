@@ -36,7 +36,7 @@ from sparkdiag.serving.command import server_command
 from sparkdiag.serving.launch import LaunchedServer, launch
 from sparkdiag.serving.machine_lock import machine_lock
 from sparkdiag.serving.priority import lower_priority
-from sparkdiag.serving.private_folder import make_private_folder, remove
+from sparkdiag.serving.private_folder import PROBE_FOLDER, unused_path
 from sparkdiag.serving.readiness import PortTaken, free_port
 
 STOP_GRACE_S = 10.0
@@ -220,48 +220,42 @@ def _kept_whatever_happens(run: RunInProgress) -> Iterator[None]:
 def _serve_and_watch(
     run: RunInProgress, request: ReproRequest, *, environment: Environment, baseline: Baseline | None
 ) -> None:
-    private_dir = make_private_folder()
+    private_dir = unused_path()
+    server = _launch(run, request, environment=environment, private_dir=private_dir)
     try:
-        server = _launch(run, request, environment=environment, private_dir=private_dir)
-        try:
-            server.wait_ready(request.scenario.server.ready_timeout_s, on_wait=run.loading)
-            run.time(ready_s=run.clock() - run.launched_s)
-            run.phase("ready", f"after {run.clock() - run.launched_s:.0f} s")
-            if request.take_stacks and not request.keep_priority:
-                # Only now: loading is not to be slowed. Where nobody samples, nobody needs to be yielded to.
-                priority = lower_priority(server.root_pid)
-                run.update(server_priority=priority)
-                run.note("serving", priority.because)
-            prompt_and_judge(
-                run,
-                request,
-                server=server,
-                probe_dir=_probe_dir(request, private_dir),
-                environment=environment,
-                baseline=baseline,
-            )
-        finally:
-            _stop(run, server)
+        server.wait_ready(request.scenario.server.ready_timeout_s, on_wait=run.loading)
+        run.time(ready_s=run.clock() - run.launched_s)
+        run.phase("ready", f"after {run.clock() - run.launched_s:.0f} s")
+        if request.take_stacks and not request.keep_priority:
+            # Only now: loading is not to be slowed. Where nobody samples, nobody needs to be yielded to.
+            priority = lower_priority(server.root_pid)
+            run.update(server_priority=priority)
+            run.note("serving", priority.because)
+        prompt_and_judge(
+            run,
+            request,
+            server=server,
+            probe_dir=_probe_dir(request, private_dir),
+            environment=environment,
+            baseline=baseline,
+        )
     finally:
-        remove(private_dir)
+        _stop(run, server)
 
 
 def _probe_dir(request: ReproRequest, private_dir: Path) -> Path | None:
-    return private_dir / "probe" if request.probe else None
+    return private_dir / PROBE_FOLDER if request.probe else None
 
 
 def _launch(
     run: RunInProgress, request: ReproRequest, *, environment: Environment, private_dir: Path
 ) -> LaunchedServer:
     server = request.scenario.server
-    probe_dir = _probe_dir(request, private_dir)
-    if probe_dir is not None:
-        probe_dir.mkdir(mode=0o700)
     command = server_command(
         scenario=launched_scenario(request),
         environment=environment,
         port=free_port(),
-        probe_dir=probe_dir,
+        probe_dir=_probe_dir(request, private_dir),
         run_private_dir=private_dir,
         inherited=os.environ,
         cores=sorted(os.sched_getaffinity(0)),
@@ -276,6 +270,7 @@ def _launch(
         command,
         log_path=run.folder.server_log,
         private_dir=private_dir,
+        make=(PROBE_FOLDER,) if request.probe else (),
         redact=LineRedactor(),
         clock=run.clock,
     )

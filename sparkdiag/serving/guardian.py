@@ -7,11 +7,15 @@ the *keeper*, is a subreaper too and sleeps: should the guardian be killed, the 
 So of sparkdiag, guardian and keeper any two may be killed at once; if all three are, only the server's root is sure to
 die (it asked the kernel for that).
 
-Standard input: one JSON line (``argv``, ``env``, ``private_dir``, ``marker``, ``vital``, ``last_words``), later
-``{"stop_grace_s": S}``, again with a smaller S where it is to go faster, or the end of the file. Standard output: one
-JSON line an event (``started``, ``failed``, ``tree``, ``broken``, ``exited``, ``guardian_killed``, ``gone``). The file
-descriptor named by the only argument gets the server's output as it came; when nobody reads, the newest is dropped:
-the server is never held up.
+Standard input: one JSON line (``argv``, ``env``, ``private_dir``, ``make``, ``marker``, ``vital``, ``last_words``),
+later ``{"stop_grace_s": S}``, again with a smaller S where it is to go faster, or the end of the file. Standard output:
+one JSON line an event (``started``, ``failed``, ``tree``, ``broken``, ``exited``, ``guardian_killed``, ``gone``). The
+file descriptor named by the only argument gets the server's output as it came; when nobody reads, the newest is
+dropped: the server is never held up.
+
+The server's temporary folder ``private_dir`` is removed with the tree (``tree_folder.py``). Where ``make`` is a list,
+the guardian makes it, with these folders in it: only when it and the keeper are two, and both know the path, is there
+always somebody left to remove it.
 
 A server that lost a process whose title holds one of ``vital``, or that said one of its ``last_words``, will not serve
 again: it has ``ORPHAN_GRACE_S`` to end by itself.
@@ -20,16 +24,14 @@ Only descendants are ever signalled, by pidfd and after a look at their start ti
 """
 
 # A script that starts in milliseconds imports little, so no pathlib:
-# ruff: noqa: PTH112, PTH113, PTH118, PTH120, PTH208
+# ruff: noqa: PTH120
 
 import contextlib
 import ctypes
 import json
 import os
 import select
-import shutil
 import signal
-import stat
 import sys
 import time
 from collections import deque
@@ -40,6 +42,7 @@ if __name__ == "__main__":  # -I and -S left only the standard library; what is 
 
 from sparkdiag.serving.shared_memory import Segment, ShmLedger, new_entries_fd, sweep_shm
 from sparkdiag.serving.tree import Proc, descendants, freeze, read_stat, send, title_of
+from sparkdiag.serving.tree_folder import make_folder, sweep_folder
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -53,23 +56,6 @@ ALONE_GRACE_S = 2.0
 KILL_LIMIT_S = 20.0
 LOG_BACKLOG_BYTES = 8 << 20
 LOG_FD = 3
-
-
-def sweep_private(folder: str, marker: str) -> list[str]:
-    """Remove the server's temporary folder when it carries our marker, else only the sockets in it."""
-    if not folder or not os.path.isdir(folder):
-        return []
-    if marker and os.path.isfile(os.path.join(folder, marker)):
-        shutil.rmtree(folder, ignore_errors=True)
-        return [folder]
-    removed = []
-    for name in os.listdir(folder):
-        path = os.path.join(folder, name)
-        with contextlib.suppress(OSError):
-            if stat.S_ISSOCK(os.lstat(path).st_mode):
-                os.unlink(path)  # noqa: PTH108
-                removed.append(path)
-    return removed
 
 
 class Guardian:
@@ -99,6 +85,27 @@ class Guardian:
             with contextlib.suppress(OSError):
                 os.write(fd, line)
 
+    def make_folder(self) -> bool:
+        """Make the server's folder where that was ordered; False when it cannot be made."""
+        folder, inside = self.order.get("private_dir", ""), self.order.get("make")
+        if inside is None:
+            return True
+        try:
+            make_folder(folder, self.order["marker"], inside)
+        except OSError as error:
+            self.forget_folder()  # what is there now was not made here
+            why = f"its temporary folder {folder} could not be made: {error.strerror or error}"
+            self.say(event="failed", of="folder", error=why)
+            return False
+        return True
+
+    def forget_folder(self) -> None:
+        self.order["private_dir"] = ""
+
+    def sweep_folder(self) -> list[str]:
+        order = self.order
+        return sweep_folder(order.get("private_dir", ""), order.get("marker", ""), made=order.get("make") is not None)
+
     def start(self) -> bool:
         """Start the server; False when its program cannot be executed."""
         log_read, log_write = os.pipe()
@@ -115,7 +122,8 @@ class Guardian:
         os.set_blocking(log_read, False)
         if failed:
             os.waitpid(pid, 0)
-            self.say(event="failed", error=failed.decode(errors="replace"))
+            self.sweep_folder()
+            self.say(event="failed", of="program", error=failed.decode(errors="replace"))
             return False
         found, own = read_stat(pid), read_stat(parent)
         self.root = Proc(pid, found[1] if found else 0)
@@ -269,7 +277,7 @@ class Guardian:
         self.shm.look((), last=True)
         left = [proc.pid for proc in descendants({os.getpid()})]
         removed, kept = sweep_shm(self.shm.owned, tree=self.ever)
-        removed += sweep_private(self.order.get("private_dir", ""), self.order.get("marker", "")) if not left else []
+        removed += self.sweep_folder() if not left else []
         self.say(
             event="gone",
             took_s=round(time.monotonic() - began, 3),
@@ -306,6 +314,8 @@ def keep(guardian: Guardian, pid: int, told_fd: int) -> None:
             event = json.loads(line)
             if event["event"] == "started":
                 guardian.root = Proc(*event["root"])
+            elif event["event"] == "failed":
+                guardian.forget_folder()
             elif event["event"] == "tree":
                 guardian.ever |= {proc[0] for proc in event["processes"]}
                 guardian.shm.owned = {Segment(*segment) for segment in event["shm"]}
@@ -356,7 +366,7 @@ def main() -> None:
     for fd in (1, LOG_FD, guardian.keeper_fd):
         os.set_blocking(fd, False)
     os.set_inheritable(LOG_FD, False)
-    if guardian.start():
+    if guardian.make_folder() and guardian.start():
         guardian.end(guardian.watch())
 
 

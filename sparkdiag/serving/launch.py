@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -27,6 +27,7 @@ from sparkdiag.serving import guardian, orphans, private_folder, readiness, tree
 from sparkdiag.serving.command import ServerCommand
 from sparkdiag.serving.server_log import LineSplitter
 from sparkdiag.serving.shared_memory import Segment, ShmLedger
+from sparkdiag.serving.tree_folder import sweep_folder
 
 START_TIMEOUT_S = 20.0
 LAST_LINES = 20
@@ -59,14 +60,16 @@ def launch(
     *,
     log_path: Path,
     private_dir: Path,
+    make: Sequence[str] | None = None,
     redact: Callable[[str], str] = str,
     clock: Callable[[], float] = time.monotonic,
 ) -> "LaunchedServer":
     """Start the server. Its output goes to ``log_path`` line by line, through ``redact``.
 
-    ``private_dir`` is removed with the tree if ``make_private_folder`` made it; else only the sockets in it. ``clock``
-    stamps the server's exit. Raises ``ServerError`` when the command cannot be executed, ``GuardianKilled``
-    when the guardian was killed before it was.
+    ``private_dir`` is made by the guardian, with the folders ``make`` in it, and removed with the tree; it must not be
+    there (``unused_path``). Without ``make`` it is the caller's: removed with the tree if ``make_private_folder`` made
+    it; else only the sockets in it. ``clock`` stamps the server's exit. Raises ``ServerError`` when the folder cannot
+    be made or the command not be executed, ``GuardianKilled`` when the guardian was killed before it was.
     """
     token = secrets.token_hex(8)
     env = {name: value for name, value in os.environ.items() if name not in command.drop_env}
@@ -75,6 +78,7 @@ def launch(
         command,
         log_path=log_path,
         private_dir=private_dir,
+        make=make,
         token=token,
         redact=redact,
         clock=clock,
@@ -98,6 +102,7 @@ class LaunchedServer:
         *,
         log_path: Path,
         private_dir: Path,
+        make: Sequence[str] | None,
         token: str,
         redact: Callable[[str], str],
         clock: Callable[[], float],
@@ -106,6 +111,7 @@ class LaunchedServer:
         self.base_url = command.base_url
         self.root_pid = 0
         self._private_dir = private_dir
+        self._make = make
         self._token = token
         self._clock = clock
         self._guardian: subprocess.Popen[bytes] | None = None
@@ -115,6 +121,7 @@ class LaunchedServer:
         self._exit: ServerExit | None = None
         self._report: StopReport | None = None
         self._failure: str | None = None
+        self._remedy = "sparkdiag env list"
         self._guardian_killed = False
         self._stopping = False
         self._started = threading.Event()
@@ -141,6 +148,7 @@ class LaunchedServer:
             "argv": self.command.argv,
             "env": env,
             "private_dir": str(self._private_dir),
+            "make": self._make,
             "marker": private_folder.MARKER,
             "vital": VITAL,
             "last_words": LAST_WORDS,
@@ -152,12 +160,11 @@ class LaunchedServer:
             self._gone.wait(START_TIMEOUT_S)
         if not self.root_pid:
             self._close()
-            private_folder.remove(self._private_dir)
             if self._guardian_killed and not silent:
                 raise readiness.guardian_killed("before it ran")
             raise ServerError(
                 f"the server could not be started: {self._failure or 'its guardian did not answer'}",
-                remedy="sparkdiag env list",
+                remedy=self._remedy,
             )
 
     def poll(self) -> ServerExit | None:
@@ -243,6 +250,8 @@ class LaunchedServer:
         self._events.join(5)
         self._output.close()
         self._hang_up()
+        if self._failure is None:  # else the guardian has done so, or has found what is not ours
+            sweep_folder(str(self._private_dir), private_folder.MARKER, made=self._make is not None)
 
     def _read_events(self) -> None:
         if self._guardian is not None and self._guardian.stdout is not None:
@@ -266,6 +275,7 @@ class LaunchedServer:
                 self._started.set()
             case "failed":
                 self._failure = event["error"]
+                self._remedy = "sparkdiag doctor" if event["of"] == "folder" else self._remedy
             case "tree":
                 self._tree = {tree.Proc(*proc) for proc in event["processes"]}
                 self._shm.owned = {Segment(*segment) for segment in event["shm"]}
@@ -309,7 +319,11 @@ class LaunchedServer:
         self._note_guardian_killed()
         members, left = orphans.end_orphans(self._tree, token=self._token, timeout_s=10, ledger=self._shm)
         removed = orphans.sweep(
-            private_dir=self._private_dir, marker=private_folder.MARKER, shm=self._shm.owned, tree=members
+            private_dir=self._private_dir,
+            marker=private_folder.MARKER,
+            made=self._make is not None,
+            shm=self._shm.owned,
+            tree=members,
         )
         self._report = StopReport(
             took_s=time.monotonic() - began_s,

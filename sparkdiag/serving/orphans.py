@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from sparkdiag.serving.guardian import sweep_private
 from sparkdiag.serving.shared_memory import Segment, ShmLedger, sweep_shm
 from sparkdiag.serving.tree import Proc, descendants, read_stat, send
+from sparkdiag.serving.tree_folder import sweep_folder
 
 TREE_VARIABLE = "SPARKDIAG_TREE"
 """Carries a random token into every process of the tree; a process that shows it was started by ours."""
@@ -45,10 +45,12 @@ def carriers(token: str) -> list[Proc]:
     return [proc for proc in descendants({0, 1}) if needle in _environ(proc.pid)]
 
 
-def sweep(*, private_dir: Path, marker: str, shm: Iterable[Segment], tree: Iterable[Proc]) -> tuple[str, ...]:
-    """What the guardian would have removed. Returns it."""
+def sweep(
+    *, private_dir: Path, marker: str, made: bool, shm: Iterable[Segment], tree: Iterable[Proc]
+) -> tuple[str, ...]:
+    """Remove what the guardian would have removed. Returns it."""
     removed, _kept = sweep_shm(set(shm), tree={proc.pid for proc in tree})
-    return (*removed, *sweep_private(str(private_dir), marker))
+    return (*removed, *sweep_folder(str(private_dir), marker, made=made))
 
 
 def _alive(proc: Proc) -> bool:

@@ -14,7 +14,7 @@ from sparkdiag.evidence.run import FileProof
 from sparkdiag.scenario.model import PromptSettings, Scenario, ServerSettings, Signature, WatchedFunction
 from sparkdiag.serving.command import ServerCommand, server_command
 from sparkdiag.serving.launch import LaunchedServer, launch
-from sparkdiag.serving.private_folder import make_private_folder
+from sparkdiag.serving.private_folder import unused_path
 from sparkdiag.serving.readiness import free_port
 
 FAKES = Path(__file__).resolve().parents[1] / "fakes"
@@ -35,7 +35,7 @@ class Case:
 
     def __init__(self, folder: Path, mode: str = "", **env: str) -> None:
         self.folder = folder
-        self.private_dir = make_private_folder()
+        self.private_dir = unused_path()
         self.probe_dir = folder / "probe"
         self.probe_dir.mkdir()
         self.events_path = folder / "events"
@@ -63,7 +63,7 @@ class Case:
 
     def launch(self, **changes: Any) -> LaunchedServer:
         command = self.command(**changes)
-        return launch(command, log_path=self.log_path, private_dir=self.private_dir)
+        return launch(command, log_path=self.log_path, private_dir=self.private_dir, make=("inside",))
 
     def events(self, what: str) -> list[tuple[int, str]]:
         """(pid, rest of the event) for every event that starts with ``what`` (``worker up``, ``worker shm``)."""

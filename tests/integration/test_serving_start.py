@@ -13,7 +13,7 @@ from sparkdiag.errors import ServerError
 from sparkdiag.serving.command import ServerCommand
 from sparkdiag.serving.identity import read_identity
 from sparkdiag.serving.launch import launch
-from sparkdiag.serving.private_folder import make_private_folder
+from sparkdiag.serving.private_folder import MARKER, make_private_folder, remove, unused_path
 from sparkdiag.serving.readiness import free_port
 from tests.integration.serving_case import Case, alive, until
 
@@ -84,12 +84,39 @@ def test_a_port_that_somebody_else_holds_is_named_and_their_health_is_not_believ
         assert first.poll() is None
 
 
-def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("made", [True, False])
+def test_a_program_that_is_not_there(tmp_path: Path, made: bool) -> None:
     command = ServerCommand(argv=("/no/such/python", "-m", "x"), env={}, port=free_port())
-    private_dir = make_private_folder()
-    with pytest.raises(ServerError, match="No such file"):
-        launch(command, log_path=tmp_path / "log", private_dir=private_dir)
+    private_dir, make = (unused_path(), ("inside",)) if made else (make_private_folder(), None)
+    with pytest.raises(ServerError, match="No such file") as raised:
+        launch(command, log_path=tmp_path / "log", private_dir=private_dir, make=make)
+    assert raised.value.remedy == "sparkdiag env list"
     assert not private_dir.exists()
+
+
+def test_a_temporary_folder_is_made_for_the_server_before_it_runs(tmp_path: Path) -> None:
+    code = "import os; print(*sorted(os.listdir(os.environ['TMPDIR'])))"
+    private_dir = unused_path()
+    command = ServerCommand(argv=(sys.executable, "-c", code), env={"TMPDIR": str(private_dir)}, port=free_port())
+    with launch(command, log_path=tmp_path / "log", private_dir=private_dir, make=("inside",)) as server:
+        until(server.poll)
+        assert server.wait_gone(10)
+        assert not private_dir.exists()
+    assert (tmp_path / "log").read_text() == f"{MARKER} inside\n"
+
+
+def test_a_temporary_folder_that_is_there_already_is_somebody_elses(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    case.private_dir.mkdir()
+    try:
+        (case.private_dir / MARKER).touch()
+        with pytest.raises(ServerError, match=f"{case.private_dir} could not be made: File exists") as raised:
+            case.launch()
+        assert raised.value.remedy == "sparkdiag doctor"
+        assert (case.private_dir / MARKER).exists()
+        assert not case.events_path.exists()
+    finally:
+        remove(case.private_dir)
 
 
 def test_the_log_is_redacted_before_it_is_written_or_shown(tmp_path: Path) -> None:

@@ -6,31 +6,8 @@ from pathlib import Path
 import pytest
 
 from sparkdiag.serving import guardian, shared_memory, tree
-from sparkdiag.serving.private_folder import MARKER, make_private_folder, remove
 from sparkdiag.serving.shared_memory import Segment, ShmLedger
 from sparkdiag.serving.tree import Proc
-
-
-def test_a_marked_folder_goes_whole_and_any_other_keeps_its_files(tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    kept.mkdir()
-    (kept / "file").touch()
-    assert guardian.sweep_private(str(kept), MARKER) == []
-    assert (kept / "file").exists()
-    (kept / MARKER).touch()
-    assert guardian.sweep_private(str(kept), MARKER) == [str(kept)]
-    assert not kept.exists()
-    assert guardian.sweep_private("", MARKER) == []
-
-
-def test_the_private_folder_is_ours_alone(tmp_path: Path) -> None:
-    folder = make_private_folder()
-    assert folder.stat().st_mode & 0o077 == 0
-    remove(folder)
-    assert not folder.exists()
-    (tmp_path / "x").touch()
-    remove(tmp_path)
-    assert (tmp_path / "x").exists()
 
 
 def test_a_reused_pid_is_never_signalled() -> None:
