@@ -12,6 +12,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from sparkdiag.environment.clone import Clone, open_clone
+from sparkdiag.environment.commits import read_differences
 from sparkdiag.environment.named import named_commit
 from sparkdiag.environment.objects import MAX_OBJECT_BYTES, Found, NotRead, ObjectReader
 from sparkdiag.errors import EnvironmentFault, RouteError
@@ -20,6 +21,8 @@ from sparkdiag.harmless.printable import printable
 
 MAX_KEPT_CHARACTERS = 64_000_000
 MAX_KEPT_FOLDERS = 4096
+MAX_NEAR = 1000
+"""Files in which two commits differ; beyond, a search through all files is as quick."""
 _SHOWN = 10
 _FILES = (b"100644", b"100755", b"100664")
 _FOLDER = b"40000"
@@ -46,7 +49,8 @@ class BlobReader:
         self._kept_characters = 0
         self._folders: OrderedDict[str, Folder] = OrderedDict()
         self._roots: dict[str, str] = {}
-        self._hits: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._hits: dict[str, dict[str, tuple[str, ...]]] = {}
+        self._held: dict[tuple[str, str], bool] = {}
 
     def close(self) -> None:
         """End the git that was asked."""
@@ -109,21 +113,45 @@ class BlobReader:
         return text.encode() in found.content
 
     def holding(self, sha: str, text: str) -> tuple[str, ...]:
-        """Paths of the Python files at a commit that hold ``text`` literally, sorted: a quarter of a second for 3,000.
+        """Paths of the Python files at a commit that hold ``text`` literally, sorted.
 
+        A quarter of a second for 3,000 files; near a commit that was asked about before only what differs is read.
         Raises ``EnvironmentFault`` when git fails.
         """
         if not text or "\n" in text or "\0" in text:
             return ()
-        known = self._hits.get((sha, text))
+        known = self._hits.setdefault(text, {})
+        if sha not in known:
+            near = next(reversed(known), None)
+            found = None if near is None else self._moved(near, sha, text=text)
+            known[sha] = tuple(sorted(self._search(sha, text) if found is None else found))
+        return known[sha]
+
+    def _search(self, sha: str, text: str) -> set[str]:
+        plain = ("--full-name", "--no-recurse-submodules", "--no-color", "--no-textconv")
+        said = self.clone.output("grep", "-l", "-z", "-a", "-F", *plain, "-e", text, sha, "--", "*.py", ok=(0, 1))
+        if said is None:
+            raise self._fault(NotRead("failed"), what=f"the Python files of {sha[:_SHOWN]}")
+        return set(_readable_names(said, prefix=f"{sha}:"))
+
+    def _moved(self, near: str, sha: str, *, text: str) -> set[str] | None:
+        """What holds ``text`` at ``sha``, from what does at ``near``; None where they differ in too many files."""
+        plain = ("-r", "--raw", "--no-renames", "--no-abbrev", "-z")
+        said = self.clone.output("diff-tree", *plain, near, sha, "--", "*.py", limit=MAX_NEAR * 200)
+        differences = [] if said is None else list(read_differences(said))
+        if said is None or len(said) == MAX_NEAR * 200 or len(differences) > MAX_NEAR:
+            return None
+        found = set(self._hits[text][near])
+        for one in differences:
+            found.discard(one.path)
+            if one.status != b"D" and one.mode in _FILES and self._holds_once(one.oid, text):
+                found.add(one.path)
+        return found
+
+    def _holds_once(self, oid: str, text: str) -> bool:
+        known = self._held.get((oid, text))
         if known is None:
-            plain = ("--full-name", "--no-recurse-submodules", "--no-color", "--no-textconv")
-            words = ("grep", "-l", "-z", "-a", "-F", *plain, "-e", text, sha, "--", "*.py")
-            said = self.clone.output(*words, ok=(0, 1))
-            if said is None:
-                raise self._fault(NotRead("failed"), what=f"the Python files of {sha[:_SHOWN]}")
-            known = tuple(sorted(_readable_names(said, prefix=f"{sha}:")))
-            self._hits[sha, text] = known
+            known = self._held[oid, text] = self.holds(oid, text)
         return known
 
     def _root(self, sha: str) -> str:

@@ -212,7 +212,7 @@ class _Walk:
         wrong = False
         for sha, line in self._span.parents.items():
             for parent in line:
-                if found[sha] is not found[parent] and found[parent].hits and self._answers.known(parent) is None:
+                if found[sha].key != found[parent].key and found[parent].hits and self._answers.known(parent) is None:
                     read = self._answers.at(parent)
                     wrong = wrong or read.key != found[parent].key
         return wrong
