@@ -27,6 +27,7 @@ _SHOWN = 10
 _FILES = (b"100644", b"100755", b"100664")
 _FOLDER = b"40000"
 _ID_BYTES = 20
+_LINE_BYTES = 200
 
 
 class TreeEntry(NamedTuple):
@@ -137,9 +138,12 @@ class BlobReader:
     def _moved(self, near: str, sha: str, *, text: str) -> set[str] | None:
         """What holds ``text`` at ``sha``, from what does at ``near``; None where they differ in too many files."""
         plain = ("-r", "--raw", "--no-renames", "--no-abbrev", "-z")
-        said = self.clone.output("diff-tree", *plain, near, sha, "--", "*.py", limit=MAX_NEAR * 200)
-        differences = [] if said is None else list(read_differences(said))
-        if said is None or len(said) == MAX_NEAR * 200 or len(differences) > MAX_NEAR:
+        limit = MAX_NEAR * _LINE_BYTES
+        said = self.clone.output("diff-tree", *plain, near, sha, "--", "*.py", limit=limit)
+        if said is None or len(said) == limit:
+            return None
+        differences = tuple(read_differences(said))
+        if len(differences) > MAX_NEAR:
             return None
         found = set(self._hits[text][near])
         for one in differences:
