@@ -35,12 +35,14 @@ class Places(Value):
 
 
 def labelled(paths: Iterable[str]) -> dict[str, str]:
-    """A label for each path: its last part, its last two where that is ambiguous, else the path."""
+    """A label for each path: its last part, its last two where several end alike, else all of it."""
     unique = list(dict.fromkeys(paths))
+    ways = ([short(path) for path in unique], [short(path, parts=2) for path in unique])
     found: dict[str, str] = {}
-    for path in unique:
-        candidates = (short(path), short(path, parts=2), one_line(path, limit=_PATH_CHARS))
-        found[path] = next((one for one in candidates if one not in found.values()), candidates[-1])
+    for position, path in enumerate(unique):
+        alone = [way[position] for way in ways if way.count(way[position]) == 1 and way[position] not in found.values()]
+        whole = one_line(path, limit=_PATH_CHARS)
+        found[path] = alone[0] if alone else whole if whole not in found.values() else f"{whole} ({position + 1})"
     return found
 
 

@@ -1,12 +1,21 @@
 """Routes made by hand: what ``find_route`` says of the incident's shape, and of less clear ones."""
 
+from typing import TypeVar
+
+from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.route import (
     Guard,
+    MatrixCell,
+    MatrixRevision,
     NotUnderstood,
     Raises,
     Reached,
     Route,
+    RouteChange,
     RouteConfig,
+    RouteHistory,
+    RouteMatrix,
+    RouteProblem,
     TrailStep,
 )
 
@@ -110,3 +119,72 @@ MAYBE = route(
 )
 FAILS = route(raises=(Raises(error="RuntimeError: DeepGEMM is not there", path=DISPATCH, line=470),))
 EVERY = {"stalls": STALLS, "fast": FAST, "external": EXTERNAL, "maybe": MAYBE, "fails": FAILS, "nothing": route()}
+
+MATRIX = RouteMatrix(
+    scenario="sm12x-mqa-prefill",
+    config=RouteConfig(dcp=None, arch=None),
+    dcp=(1, 2),
+    arch=("sm90", "sm121"),
+    cache=("fp8",),
+    revisions=(
+        MatrixRevision(name="before", revision=SHA, subject="Begin"),
+        MatrixRevision(name="after", revision=OTHER_SHA, subject="Route things"),
+    ),
+    cells=tuple(
+        MatrixCell.model_validate(
+            {
+                "revision": revision,
+                "dcp": dcp,
+                "arch": arch,
+                "cache": "fp8",
+                "kernels": ("_fp8_mqa_logits_torch",) if arch == "sm121" and dcp == 2 else ("deep_gemm_logits", "b"),
+                "stall": "true" if arch == "sm121" and dcp == 2 else "false",
+                "exact": arch == "sm121",
+            }
+        )
+        for revision in (SHA, OTHER_SHA)
+        for dcp in (1, 2)
+        for arch in ("sm90", "sm121")
+    ),
+    narrowed=(
+        "In the 8 cells asked the stall path is reached only when: dcp > 1, arch sm121 (in all 2 of these cells).",
+    ),
+    problems=(RouteProblem(revision="gone", message="--rev 'gone' is no commit of vllm", remedy="git fetch"),),
+)
+HISTORY = RouteHistory(
+    scenario="sm12x-mqa-prefill",
+    config=CONFIG,
+    old=SHA,
+    new=OTHER_SHA,
+    commits=17_785,
+    evaluated=212,
+    changes=(
+        RouteChange(
+            sha=OTHER_SHA,
+            subject="Route SM12x DeepGEMM fallbacks (#4711)",
+            committed_at="2026-05-06T10:00:00+00:00",
+            before=(),
+            after=("_fp8_mqa_logits_torch",),
+            exact=True,
+            because="deep_gemm.py:452 is_device_capability_family(120) is new",
+        ),
+        RouteChange(sha=SHA, before=("_fp8_mqa_logits_torch",), after=("fp8_mqa_logits_triton", "b"), exact=False),
+    ),
+    problems=(RouteProblem(revision="c" * 40, message="a file cannot be parsed"),),
+)
+
+_OURS = {"kind", "value", "arch", "platform", "cache", "phase", "stall", "committed_at", "exact", "name"}
+_Model = TypeVar("_Model", bound=Value)
+
+
+def poisoned(model: _Model, text: str) -> _Model:
+    """``model`` with ``text`` wherever a repository, a file or a user can put some."""
+    return type(model).model_validate(_poisoned(model.model_dump(by_alias=True), text))
+
+
+def _poisoned(value: object, text: str, key: str = "") -> object:
+    if isinstance(value, dict):
+        return {name: _poisoned(inner, text, name) for name, inner in value.items() if name != "files"}
+    if isinstance(value, (list, tuple)):
+        return [_poisoned(inner, text, key) for inner in value]
+    return text if isinstance(value, str) and key not in _OURS else value
