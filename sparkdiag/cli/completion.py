@@ -86,7 +86,8 @@ def _dcp_sizes(context: typer.Context, _incomplete: str) -> Iterable[str]:
         from sparkdiag.scenario.load import load_scenario
 
         env = context.params.get("env")
-        name = context.params.get("scenario") or ("lab" if env in (None, "lab") else "sm12x-mqa-prefill")
+        in_lab = env in (None, "lab") and context.params.get("repo") is None
+        name = context.params.get("scenario") or ("lab" if in_lab else "sm12x-mqa-prefill")
         size = load_scenario(str(name)).server.tp
     return (str(one) for one in divisors(int(size)))
 
@@ -118,3 +119,7 @@ revisions = _completer(_revisions)
 prompt_kinds = _completer(lambda _context, _incomplete: ("needle", "reasoning"))
 looks_for = _completer(lambda _context, _incomplete: ("stall", "frame:", "wrong-needle", "crash"))
 axes = _completer(lambda _context, _incomplete: ("dcp=1,2", "dcp=1,2,4", "prompt-tokens="))
+architectures = _completer(lambda _context, _incomplete: ("sm80", "sm89", "sm90", "sm100", "sm120", "sm121", "unknown"))
+platforms = _completer(lambda _context, _incomplete: ("cuda", "rocm", "xpu", "cpu", "unknown"))
+caches = _completer(lambda _context, _incomplete: ("fp8", "fp4", "unknown"))
+phases = _completer(lambda _context, _incomplete: ("prefill", "decode"))

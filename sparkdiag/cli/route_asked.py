@@ -1,6 +1,7 @@
 """What was typed after ``sparkdiag route``, and which of it makes no sense. Pure."""
 
 import re
+from math import prod
 from typing import NoReturn, cast, get_args
 
 from sparkdiag.errors import UsageError
@@ -21,6 +22,8 @@ ARCHITECTURES = (
 )  # fmt: skip
 """Of https://developer.nvidia.com/cuda-gpus; another one is asked about all the same, and a note says so."""
 MOST_HEADS = 65_536
+MOST_CELLS = 2000
+"""Of a matrix."""
 _ARCH = re.compile(r"sm_?([1-9][0-9]{1,2})[af]?", re.IGNORECASE)
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _LISTS = {"dcp": "--dcp", "arch": "--arch", "cache": "--cache", "rev": "--rev"}
@@ -69,7 +72,7 @@ def check(asked: Asked) -> None:
     platform(asked)
     phase(asked)
     set_values(asked)
-    history_ends(asked)
+    _check_cells(asked)
     limits = {
         "prompt_tokens": MAX_TOKENS,
         "chunk_tokens": MAX_TOKENS,
@@ -93,6 +96,14 @@ def _check_together(asked: Asked) -> None:
     for clash, message, remedy in clashes:
         if clash:
             raise UsageError(message, remedy=remedy)
+
+
+def _check_cells(asked: Asked) -> None:
+    """A matrix that nobody could read is a slip in one of its lists."""
+    lists = (revisions(asked), sizes(asked), architectures(asked), caches(asked))
+    cells = prod(len(values) or 1 for values in lists)
+    if cells > MOST_CELLS:
+        raise UsageError(f"--matrix would have {cells:,} cells; allowed: {MOST_CELLS:,}", remedy="shorter lists")
 
 
 def _check_number(name: str, number: int | None, *, most: int) -> None:
@@ -158,7 +169,7 @@ def phase(asked: Asked) -> Phase:
     """Which of the two dispatches is followed."""
     if asked.phase not in PHASES:
         _refuse(asked.phase, PHASES, option="--phase", more="")
-    return cast(Phase, asked.phase)
+    return asked.phase
 
 
 def set_values(asked: Asked) -> tuple[SetValue, ...]:
@@ -175,18 +186,6 @@ def set_values(asked: Asked) -> tuple[SetValue, ...]:
             raise UsageError(f"--set names {shown(name)} twice", remedy="give it one value")
         found[name] = SetValue(name=name, value=value)
     return tuple(found.values())
-
-
-def history_ends(asked: Asked) -> tuple[str, str] | None:
-    """The older and the newer end of ``--history``; None where it is not asked."""
-    if asked.history is None:
-        return None
-    old, dots, new = asked.history.partition("..")
-    if not (old and dots and new) or new.startswith("."):
-        raise UsageError(
-            f"--history: found {shown(asked.history)}; needed is A..B, two revisions", remedy="--history v0.24.0..HEAD"
-        )
-    return old, new
 
 
 def _words(typed: str, *, option: str, example: str) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def route_text(found: Route, *, columns: int | None, subject: str = "", executed
     blocks += [_raises(found, places, columns), _not_understood(found, places, columns)]
     blocks.append(_legend(places, columns))
     blocks.append(executed_lines(executed, columns) if executed is not None else [])
-    blocks.append([*told(f"{_capital(phrases.answer(found))}.", columns), *told(phrases.how_exact(found), columns)])
+    blocks.append([*told(f"{sentence(phrases.answer(found))}.", columns), *told(phrases.how_exact(found), columns)])
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -46,7 +46,8 @@ def told(text: str, columns: int | None, *, hanging: int = 2) -> list[str]:
     return [text] if columns is None else wrapped(text, width=columns, hanging=hanging)
 
 
-def _capital(text: str) -> str:
+def sentence(text: str) -> str:
+    """``text`` with a capital."""
     return text[:1].upper() + text[1:]
 
 

@@ -15,10 +15,10 @@ def route_document(found: Route, *, subject: str = "", executed: Executed | None
     made = _plain(found)
     return {
         "schema": made["schema"],
-        "revision": found.revision,
+        "revision": made["revision"],
         "subject": redact_document(subject) or None,
         "stall_path": found.stall_path,
-        "kernels": list(found.kernels),
+        "kernels": redact_document(list(found.kernels)),
         **made,
         "executed": None if executed is None else _plain(executed),
     }

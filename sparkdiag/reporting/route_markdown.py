@@ -7,14 +7,15 @@ from sparkdiag.evidence.route import Executed, MatrixRevision, Route, RouteHisto
 from sparkdiag.reporting import route_phrases as phrases
 from sparkdiag.reporting.details import Section, folded, table
 from sparkdiag.reporting.markdown import fitted
-from sparkdiag.reporting.route import MOST_KERNELS, executed_lines, trail_lines
+from sparkdiag.reporting.route import MOST_KERNELS, executed_lines, sentence, trail_lines
 from sparkdiag.reporting.route_places import Places
 from sparkdiag.reporting.route_tables import axes_shown, cell_lines, cell_value, history_count, revision_names
 from sparkdiag.reporting.safe_text import code, fence, prose
 
 _ROWS_AT_ONCE = 60
 """With these the page alone stays below what a comment takes, whatever it is made of; the rest is folded."""
-_MOST_ROWS = 600
+_CHANGES_AT_ONCE = 20
+_MOST_ROWS = 300
 _MOST_LINES = 20
 _MOST_TREE_CHARS = 12_000
 _IN_JSON = "`--json`"
@@ -24,7 +25,10 @@ _MARK = {"true": f"**{phrases.STALL}**", "unknown": "unknown", "false": "no"}
 def render_route(found: Route, *, subject: str = "", executed: Executed | None = None) -> str:
     """The answer, then the way to each kernel; at most 65,536 bytes of UTF-8."""
     title = f"## sparkdiag route: {code(found.entry)} at {code(phrases.short(found.revision))}"
-    blocks = [title, f"**Answer.** {prose(phrases.answer(found))}; {prose(phrases.how_exact(found))}."]
+    blocks = [
+        title,
+        f"**Answer.** {prose(sentence(phrases.answer(found)), at_most=1000)}; {prose(phrases.how_exact(found))}.",
+    ]
     about = f" {code(subject, at_most=120)}" if subject else ""
     blocks.append(f"**Asked**{about}: {prose(phrases.config_words(found.config), at_most=1000)}; "
                   f"{prose(phrases.size_words(found.config))}; scenario {code(found.scenario)}.")  # fmt: skip
@@ -47,7 +51,7 @@ def _way(found: Route, position: int, places: Places) -> str:
     one = found.reached[position]
     stall = f", **{phrases.STALL}**" if one.stall else ""
     place = f"{position + 1} of {len(found.reached)}: " if len(found.reached) > 1 else ""
-    when = "\n".join(f"- *when*: {prose(condition)}" for condition in one.when[:_MOST_LINES])
+    when = "\n".join(f"- *when*: {code(condition, at_most=300)}" for condition in one.when[:_MOST_LINES])
     tree = fence("\n".join(trail_lines(found, one, places=places, columns=None)), at_most=_MOST_TREE_CHARS)
     begin = f"**{place}{code(one.function)}**{stall}"
     return "\n\n".join(filter(None, [begin, when, tree]))
@@ -58,7 +62,7 @@ def _raises(found: Route, places: Places) -> str:
         (
             code(places.line(one.path, one.line)),
             code(one.error),
-            "; ".join(prose(when) for when in one.when) or "always",
+            "; ".join(code(when) for when in one.when[:_MOST_LINES]) or "always",
         )
         for one in found.raises[:_MOST_LINES]
     ]
@@ -133,10 +137,10 @@ def render_history(found: RouteHistory, *, stalls: frozenset[str] = frozenset())
         f"**Answer.** {prose(history_count(found))}.",
         f"**Asked**: {prose(phrases.config_words(found.config), at_most=1000)}; "
         f"{prose(phrases.size_words(found.config))}; scenario {code(found.scenario)}.",
-        _changes(found, stalls, most=_ROWS_AT_ONCE),
+        _changes(found, stalls, most=_CHANGES_AT_ONCE),
         _problems(found.problems),
     ]
-    more = len(found.changes) > _ROWS_AT_ONCE
+    more = len(found.changes) > _CHANGES_AT_ONCE
     body = folded("All changes", _changes(found, stalls, most=_MOST_ROWS)) if more else ""
     parts = (Section(rank=1, title="All changes", markdown=body),) if more else ()
     return fitted("\n\n".join(filter(None, blocks)), parts, where=_IN_JSON)
@@ -150,7 +154,7 @@ def _changes(found: RouteHistory, stalls: frozenset[str], *, most: int) -> str:
             code(change.subject, at_most=80) if change.subject else "–",
             _side(change.before, stalls),
             _side(change.after, stalls),
-            (prose(change.because, at_most=300) or "–") + ("" if change.exact else " (not exact)"),
+            (code(change.because) if change.because else "–") + ("" if change.exact else " (not exact)"),
         )
         for change in found.changes[:most]
     ]
@@ -158,5 +162,6 @@ def _changes(found: RouteHistory, stalls: frozenset[str], *, most: int) -> str:
 
 
 def _side(kernels: tuple[str, ...], stalls: frozenset[str]) -> str:
-    named = [code(name, at_most=80) + (f" **{phrases.STALL}**" if name in stalls else "") for name in kernels[:12]]
+    named = [code(name, at_most=60) + (f" **{phrases.STALL}**" if name in stalls else "") for name in kernels[:3]]
+    named += [f"{len(kernels) - 3} more"] if len(kernels) > 3 else []
     return " or ".join(named) or "no kernel"

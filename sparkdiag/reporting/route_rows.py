@@ -8,7 +8,7 @@ from sparkdiag.evidence.base import Value
 _VALUE = 10
 """Columns of a value and the blanks after it: ``if False``."""
 _LEAST_REASON = 20
-_WIDEST_LEFT = 100
+_WIDEST_LEFT = 72
 """Where no terminal limits it, a longer line pushes its own value aside and nobody else's."""
 _LEAST_COLUMNS = 50
 

@@ -1,6 +1,6 @@
 """One route for each revision and configuration asked: the table that narrows a claim. Pure but for the trees."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 
 from sparkdiag.errors import RouteError
@@ -14,14 +14,11 @@ from sparkdiag.evidence.route import (
     RouteMatrix,
     RouteProblem,
 )
-from sparkdiag.routing.history import FindRoute
+from sparkdiag.routing.history import FindRoute, Progress
 from sparkdiag.routing.narrowing import narrowed
 from sparkdiag.routing.route import find_route
 from sparkdiag.routing.source_tree import SourceTree
 from sparkdiag.scenario.model import Scenario
-
-MOST_CELLS = 2000
-"""More than a reader can use: a slip in one of the lists."""
 
 
 class MatrixAxes(Value):
@@ -51,19 +48,20 @@ def find_matrix(
     base: RouteConfig,
     axes: MatrixAxes,
     problems: Sequence[RouteProblem] = (),
-    said: Callable[[str], None] = lambda _text: None,
+    progress: Progress | None = None,
     find: FindRoute = find_route,
 ) -> RouteMatrix:
     """One cell for each revision and configuration; a revision that has no answer becomes a problem with its reason.
 
-    ``problems``: revisions that could not even be opened. ``said`` hears of each revision before it is read.
+    ``problems``: revisions that could not even be opened.
     Raises ``EnvironmentFault`` when git failed.
     """
     configs = axes.configs(base)
     cells: list[MatrixCell] = []
     lost: list[RouteProblem] = list(problems)
+    if progress is not None:
+        progress.start("reading", total=len(trees), unit="revisions")
     for number, (revision, tree) in enumerate(trees, start=1):
-        said(f"reading {revision.name} ({number} of {len(trees)})")
         row = [_cell(tree, scenario=scenario, config=config, find=find) for config in configs]
         reasons = {cell.problem for cell in row}
         (reason,) = reasons if len(reasons) == 1 else (None,)
@@ -71,6 +69,10 @@ def find_matrix(
             cells += row
         else:
             lost.append(RouteProblem(revision=revision.name, message=reason))
+        if progress is not None:
+            progress.advance(number)
+    if progress is not None:
+        progress.finish()
     revisions = tuple(revision for revision, _ in trees)
     return RouteMatrix(
         scenario=scenario.name,

@@ -187,4 +187,6 @@ def _poisoned(value: object, text: str, key: str = "") -> object:
         return {name: _poisoned(inner, text, name) for name, inner in value.items() if name != "files"}
     if isinstance(value, (list, tuple)):
         return [_poisoned(inner, text, key) for inner in value]
-    return text if isinstance(value, str) and key not in _OURS else value
+    if not isinstance(value, str) or key in _OURS:
+        return value
+    return f"folder/{text}" if key in ("path", "entry_path") else text
