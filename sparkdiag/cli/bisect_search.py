@@ -112,13 +112,13 @@ def _asked_before(asked: "Asked", folder: "BisectionFolder") -> "BisectRequest":
     """
     from sparkdiag.bisecting.asking.options import KEPT_ON_RESUME, typed
     from sparkdiag.bisecting.asking.resolve import question
-    from sparkdiag.bisecting.question.begun import begun_line, check_same, resume_request
+    from sparkdiag.bisecting.question.begun import begun_line, check_same, resume_request, with_kept_predictions
 
     line = begun_line(folder)
     typed_again = any(name not in KEPT_ON_RESUME for name in typed(asked))
     if not typed_again and not line.redacted:
         return resume_request(folder)  # or says that the options are to be typed again
-    request = question(asked, command=line.command).request
+    request = with_kept_predictions(question(asked, command=line.command, routes=False).request, line)
     try:
         check_same(request, line)
     except UsageError:

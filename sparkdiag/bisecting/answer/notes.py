@@ -82,10 +82,12 @@ def _of_predictions(request: BisectRequest, state: State, answer: Conclusion | N
         point = state.points.get(sha)
         if answer is None or answer.outcome != "found":
             continue
+        because = request.predicted_because.get(sha)
+        predicted = f"{named(request, sha)} was predicted" + (f" ({because})" if because else "")
         if sha in answer.commits:
-            yield f"{named(request, sha)} was predicted"
+            yield predicted
         elif point is not None and not point.reused:
-            yield f"{named(request, sha)} was predicted, and is not it"
+            yield f"{predicted}, and is not it"
 
 
 def _of_the_culprit(request: BisectRequest, answer: Conclusion | None) -> Iterator[str]:

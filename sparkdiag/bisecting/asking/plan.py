@@ -15,6 +15,7 @@ from sparkdiag.evidence.base import SCHEMA, Value
 from sparkdiag.reporting.bisection_phrases import day, short
 
 HOUR_MIN = 60.0
+MOST_PREDICTIONS = 6
 
 
 def forecast_line(expected: Forecast) -> str:
@@ -72,9 +73,18 @@ def plan_lines(question: Question, expected: Forecast, environments: Sequence[Pl
         f"looking for:  {request.target}, scenario {scenario.name} at {_size(request)}",
         f"forecast:     {forecast_line(expected)}",
     ]
+    lines += [f"{'predicted:' if not place else '':<13} {text}" for place, text in enumerate(_predictions(request))]
     lines += [f"{'first:' if not place else '':<13} {_named(request, sha)}" for place, sha in enumerate(expected.first)]
     lines += [f"{'environment:' if not place else '':<13} {text}" for place, text in enumerate(_environments(request))]
     return [*lines, *_planned_lines(request, environments)]
+
+
+def _predictions(request: BisectRequest) -> list[str]:
+    """The predicted points, the first tried first, each with its reason."""
+    told = request.predicted[:MOST_PREDICTIONS]
+    lines = [f"{_named(request, sha)}: {request.predicted_because.get(sha, 'no reason is known')}" for sha in told]
+    more = len(request.predicted) - len(told)
+    return [*lines, f"and {more} more"] if more else lines
 
 
 def _planned_lines(request: BisectRequest, environments: Sequence[PlannedEnvironment]) -> list[str]:
@@ -109,7 +119,9 @@ def plan_document(
         "target": str(request.target),
         "scenario": request.repro.scenario.name,
         "dcp": None if axis.kind == "dcp" else request.repro.scenario.server.dcp,
-        "predicted": [_point(request, sha) for sha in request.predicted],
+        "predicted": [
+            _point(request, sha) | {"because": request.predicted_because.get(sha)} for sha in request.predicted
+        ],
         "forecast": expected.model_dump(mode="json", exclude={"first"})
         | {"trials_least": expected.trials_least, "trials_most": expected.trials_most},
         "first": [_point(request, sha) for sha in expected.first],

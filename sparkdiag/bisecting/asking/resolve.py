@@ -8,6 +8,7 @@ from sparkdiag.bisecting.axes.axis import Axis, ChosenAxis
 from sparkdiag.bisecting.axes.commit_axis import clone_axis, lab_axis
 from sparkdiag.bisecting.axes.release_axis import choose_releases, parse_releases
 from sparkdiag.bisecting.axes.release_pair import require_tags
+from sparkdiag.bisecting.axes.route_changes import with_route_changes
 from sparkdiag.bisecting.axes.values_axis import values_axis
 from sparkdiag.bisecting.question.git_log import imported_marks, read_log
 from sparkdiag.bisecting.question.request import BisectRequest
@@ -24,9 +25,11 @@ from sparkdiag.evidence.bisection import AxisKind
 from sparkdiag.evidence.run import RunRecord
 from sparkdiag.lab import history
 from sparkdiag.needed import need_git
+from sparkdiag.observing.gpu_facts import look_at_gpus
 from sparkdiag.recording.read import read_run
 from sparkdiag.reporting.bisection_phrases import short
 from sparkdiag.reproducing.choice import LAB_SCENARIO
+from sparkdiag.reproducing.predicted import config_of
 from sparkdiag.reproducing.request import ReproRequest
 from sparkdiag.reproducing.resolve import Resolved, resolve
 from sparkdiag.scenario.model import Scenario
@@ -46,8 +49,11 @@ class Question(Value):
     notes: tuple[str, ...] = ()
 
 
-def question(asked: Asked, *, command: Sequence[str]) -> Question:
-    """Raises ``UsageError`` for what cannot be asked, ``EnvironmentFault`` for a clone or releases not to be had."""
+def question(asked: Asked, *, command: Sequence[str], routes: bool = True) -> Question:
+    """What is asked. ``routes``: look for predicted commits in the source; a search that goes on keeps its own.
+
+    Raises ``UsageError`` for what cannot be asked, ``EnvironmentFault`` for a clone or releases not to be had.
+    """
     check(asked)
     clone = Path(asked.repo) if asked.repo is not None else None
     resolved = resolve(env=asked.env or _base(asked), scenario=_scenario(asked), model=asked.model, repo=clone)
@@ -67,6 +73,8 @@ def question(asked: Asked, *, command: Sequence[str]) -> Question:
         extra_args=asked.extra_args,
     )
     chosen = _chosen(asked, resolved, scenario)
+    if routes and chosen.axis.kind == "commits":
+        chosen = _with_route_changes(asked, chosen, scenario)
     if not asked.dry_run:
         require_model(scenario)
     request = _request(asked, resolved, scenario, chosen, command=command)
@@ -154,6 +162,18 @@ def _clone(asked: Asked, resolved: Resolved, scenario: Scenario, *, folder: Path
     return chosen.model_copy(update={"axis": chosen.axis.model_copy(update={"env_specs": specs})})
 
 
+def _with_route_changes(asked: Asked, chosen: ChosenAxis, scenario: Scenario) -> ChosenAxis:
+    """The lab's servers run on the CPU; a clone is asked about the GPU that is here, or that the scenario is about."""
+    gpus = look_at_gpus().gpus
+    return with_route_changes(
+        chosen,
+        scenario=scenario,
+        config=config_of(scenario, platform="cpu" if chosen.axis.lab else "cuda", gpus=gpus),
+        target=target_of(asked.looks_for),
+        named=bool(asked.suspect),
+    )
+
+
 def _earlier_runs(asked: Asked, axis: Axis) -> tuple[str | None, str | None]:
     """The runs that stand for the older and the newer end: a run tells by itself which end it is one of."""
     ends: dict[str, str] = {}
@@ -213,6 +233,7 @@ def _request(
         axis=chosen.axis,
         target=target_of(asked.looks_for),
         predicted=chosen.predicted,
+        predicted_because=chosen.predicted_because,
         repeat=asked.repeat,
         confidence=asked.confidence,
         reuse=asked.reuse,

@@ -8,6 +8,9 @@ from sparkdiag.reproducing.request import ReproRequest
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.scenario.overrides import override
 
+NAMED, SUSPECTED = "--suspect", "the scenario's suspect commit"
+"""Why a commit is predicted that no change of the route predicts."""
+
 
 class Axis(Value):
     """Points from ``old`` to ``new``, both among ``history``'s: a DAG of commits, or a chain of values."""
@@ -36,6 +39,8 @@ class ChosenAxis(Value):
     """The watched files that exist in the range, relative to the repository; ``Commit.suspect_blobs`` follows them."""
     predicted: tuple[str, ...] = ()
     """The points of the axis that are thought to bring the change, the likeliest first."""
+    predicted_because: dict[str, str] = {}
+    """By point, why it is thought to: ``route: _fp8_mqa_logits_torch -> fp8_mqa_logits_triton``, ``--suspect``."""
     notes: tuple[str, ...] = ()
     """One line each: how the ends came about, which predicted commits are not here, what was left out."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from sparkdiag.bisecting.axes.axis import Axis, ChosenAxis
+from sparkdiag.bisecting.axes.axis import NAMED, SUSPECTED, Axis, ChosenAxis
 from sparkdiag.bisecting.axes.commit_ends import Ends, around_ends, named_ends
 from sparkdiag.bisecting.search.history import History
 from sparkdiag.environment.clone import Clone
@@ -120,6 +120,7 @@ def _chosen(
     commits, present = only_present(with_blobs(clone, read, paths), paths)
     history = History.of(commits)
     predicted, missing = _predicted(clone, history, scenario=scenario, suspect=suspect, lab=lab)
+    because = NAMED if suspect else SUSPECTED
     axis = Axis(
         kind="commits",
         history=history,
@@ -133,7 +134,13 @@ def _chosen(
     total = count_between(clone, old=ends.old, new=ends.new, first_parent=first_parent) if only_watched_paths else None
     left_out = _left_out(total, len(commits) - 1, only_watched_paths=only_watched_paths, first_parent=first_parent)
     notes = (*ends.notes, *left_out, *missing, *_blind(commits, paths))
-    return ChosenAxis(axis=axis, suspect_paths=present, predicted=predicted, notes=notes)
+    return ChosenAxis(
+        axis=axis,
+        suspect_paths=present,
+        predicted=predicted,
+        predicted_because=dict.fromkeys(predicted, because),
+        notes=notes,
+    )
 
 
 def only_present(commits: Sequence[Commit], paths: Sequence[str]) -> tuple[tuple[Commit, ...], tuple[str, ...]]:

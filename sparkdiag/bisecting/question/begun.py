@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from sparkdiag.bisecting.axes.axis import NAMED
 from sparkdiag.bisecting.question.journal import Begun, read_journal
 from sparkdiag.bisecting.question.request import BisectRequest
 from sparkdiag.errors import UsageError
@@ -43,6 +44,21 @@ def check_same(request: BisectRequest, begun_line: Begun) -> None:
             f"this bisection was begun with other options; different: {', '.join(different[:_MOST_NAMED])}{more}",
             remedy="resume it with the options it was begun with, or begin another without --resume",
         )
+
+
+def with_kept_predictions(request: BisectRequest, begun_line: Begun) -> BisectRequest:
+    """``request``, typed once more, with the predictions of the journal: they are made once, when a search begins.
+
+    Left as it is where it names suspects that the search did not begin with: ``check_same`` then refuses it.
+    """
+    try:
+        kept = BisectRequest.model_validate(begun_line.question)
+    except ValidationError:
+        return request
+    named = [sha for sha in request.predicted if request.predicted_because.get(sha) == NAMED]
+    if named != list(kept.predicted[: len(named)]):
+        return request
+    return request.model_copy(update={"predicted": kept.predicted, "predicted_because": kept.predicted_because})
 
 
 def resume_request(folder: BisectionFolder) -> BisectRequest:

@@ -25,6 +25,8 @@ class BisectRequest(Value):
     target: Target = Target()
     predicted: tuple[str, ...] = ()
     """Points that are thought to bring the change, the likeliest first: tried first, at most two trials too many."""
+    predicted_because: dict[str, str] = {}
+    """By point, why."""
     repeat: int = 1
     """Runs of each point; they must agree, or the point is skipped as flaky."""
     confidence: float | None = None

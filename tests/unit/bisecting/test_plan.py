@@ -32,6 +32,9 @@ EXPECTED = Forecast(
 )
 
 
+BECAUSE = {SHAS[1]: "route: a -> b"}
+
+
 def question(**specs: str) -> Question:
     axis = Axis(kind="commits", history=History.of(COMMITS), old=SHAS[0], new=SHAS[3], repo="/clone", env_specs=specs)
     scenario = Scenario(
@@ -42,7 +45,11 @@ def question(**specs: str) -> Question:
         signatures=(Signature(function="f", kind="unknown"),),
     )
     repro = ReproRequest(scenario=scenario, env_spec="release:0.32.0", runs_dir="runs")
-    return Question(request=BisectRequest(repro=repro, axis=axis, predicted=(SHAS[1],)), because="why", notes=("note",))
+    return Question(
+        request=BisectRequest(repro=repro, axis=axis, predicted=(SHAS[1],), predicted_because=BECAUSE),
+        because="why",
+        notes=("note",),
+    )
 
 
 def test_the_forecast_is_one_line() -> None:
@@ -69,6 +76,7 @@ def test_the_plan_names_ends_target_forecast_and_environments() -> None:
         'newer end:    dddddddddd "change 3" (2026-05-01)',
         "looking for:  stall, scenario fake at DCP 2",
         "forecast:     2 ends, 2 controls, about 1 to 2 trials between, about 10 to 12 minutes",
+        'predicted:    bbbbbbbbbb "change 1" (2026-05-01): route: a -> b',
         'first:        cccccccccc "change 2" (2026-05-01)',
         "environment:  overlay over release:0.32.0, one for each of 4 points",
         "              aaaaaaaaaa, dddddddddd: overlay: Python files only",
@@ -80,6 +88,7 @@ def test_the_plan_names_ends_target_forecast_and_environments() -> None:
 def test_the_document_says_the_same() -> None:
     made = json.loads(json.dumps(plan_document(question(), EXPECTED)))
     assert (made["schema"], made["dry_run"], made["points"], made["target"]) == (1, True, 3, "stall")
-    assert made["predicted"] == [{"sha": SHAS[1], "subject": "change 1", "committed_at": "2026-05-01T"}]
+    point = {"sha": SHAS[1], "subject": "change 1", "committed_at": "2026-05-01T"}
+    assert made["predicted"] == [point | {"because": "route: a -> b"}]
     assert (made["forecast"]["trials_least"], made["forecast"]["trials_most"]) == (5, 6)
     assert made["environments"] == ["release:0.32.0"]

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkdiag.bisecting.question.begun import begun, check_same, resume_request
+from sparkdiag.bisecting.axes.axis import NAMED, SUSPECTED
+from sparkdiag.bisecting.question.begun import begun, check_same, resume_request, with_kept_predictions
 from sparkdiag.bisecting.question.journal import Journal
 from sparkdiag.bisecting.question.request import BisectRequest
 from sparkdiag.errors import UsageError
@@ -117,3 +118,37 @@ def test_a_journal_that_asks_nothing_cannot_be_resumed(folder: BisectionFolder, 
     folder.journal.write_text(content)
     with pytest.raises(UsageError, match=r"tells of no question|cannot read"):
         resume_request(folder)
+
+
+def test_a_search_that_goes_on_keeps_the_predictions_it_began_with() -> None:
+    """What the source predicts may depend on how much time there was to read it: it is asked once."""
+    route = {HISTORY.commits[3].sha: "route: a -> b", HISTORY.commits[5].sha: SUSPECTED}
+    first = request_for(HISTORY, predicted=tuple(route), predicted_because=route)
+    line = begun(first, at="now")
+    again = request_for(HISTORY, predicted=(HISTORY.commits[5].sha,), predicted_because={})
+    with pytest.raises(UsageError, match="predicted"):
+        check_same(again, line)
+    kept = with_kept_predictions(again, line)
+    assert (kept.predicted, kept.predicted_because) == (first.predicted, route)
+    check_same(kept, line)
+
+
+def test_another_suspect_is_another_search_whatever_the_source_predicts() -> None:
+    named, other = HISTORY.commits[2].sha, HISTORY.commits[4].sha
+    route = HISTORY.commits[3].sha
+    because = {named: NAMED, route: "route: a -> b"}
+    line = begun(request_for(HISTORY, predicted=(named, route), predicted_because=because), at="now")
+    same = request_for(HISTORY, predicted=(named,), predicted_because={named: NAMED})
+    check_same(with_kept_predictions(same, line), line)
+    different = request_for(HISTORY, predicted=(other,), predicted_because={other: NAMED})
+    with pytest.raises(UsageError, match="predicted"):
+        check_same(with_kept_predictions(different, line), line)
+
+
+def test_a_journal_from_before_predictions_had_reasons_goes_on() -> None:
+    old = request_for(HISTORY, predicted=(HISTORY.commits[5].sha,))
+    line = begun(old, at="now")
+    question = {key: value for key, value in line.question.items() if key != "predicted_because"}
+    line = line.model_copy(update={"question": question})
+    typed = old.model_copy(update={"predicted_because": {HISTORY.commits[5].sha: SUSPECTED}})
+    check_same(with_kept_predictions(typed, line), line)

@@ -266,15 +266,16 @@ def test_predictions_come_first_and_a_wrong_one_is_told_of(right: bool) -> None:
     culprit = sha_of(37)
     predicted = culprit if right else sha_of(120)
     runner = SimulatedRunner(history, culprit)
-    answer, _ = play(request_for(history, predicted=(predicted,)), runner)
+    because = {predicted: "route: a -> b"}
+    answer, _ = play(request_for(history, predicted=(predicted,), predicted_because=because), runner)
     assert shas(answer) == [culprit]
     assert runner.searched()[0] == predicted
     if right:
         assert runner.searched() == [culprit, sha_of(36)]
-        assert f"{culprit[:10]} was predicted" in answer.notes
+        assert f"{culprit[:10]} was predicted (route: a -> b)" in answer.notes
     else:
         assert len(runner.searched()) <= 8 + 2
-        assert f"{predicted[:10]} was predicted, and is not it" in answer.notes
+        assert f"{predicted[:10]} was predicted (route: a -> b), and is not it" in answer.notes
 
 
 @pytest.mark.parametrize("fix", [True, False])
