@@ -6,6 +6,7 @@ from typing import Protocol
 
 from sparkdiag.errors import EnvironmentFault, NoEntry, RouteError
 from sparkdiag.evidence.route import Route, RouteConfig
+from sparkdiag.routing.route_change import Condition, condition
 from sparkdiag.routing.source_tree import Blob, SourceTree
 from sparkdiag.scenario.model import Scenario
 
@@ -30,7 +31,7 @@ class Revisions(Protocol):
         ...
 
 
-Key = tuple[frozenset[tuple[str, tuple[str, ...]]], bool]
+Key = tuple[frozenset[Condition], bool]
 """What makes two routes the same: the kernels, each with its conditions, and whether that is exact."""
 
 
@@ -56,7 +57,7 @@ class Answer:
         """None without a route."""
         if self.route is None:
             return None
-        return frozenset((one.function, one.when) for one in self.route.reached), self.route.exact
+        return frozenset(map(condition, self.route.reached)), self.route.exact
 
 
 @dataclass
