@@ -67,14 +67,15 @@ def _claim(cells: Sequence[MatrixCell], conditions: Conditions, asked: _Asked) -
     if not sure and not open_:
         return "the stall path is reached in none"
     verb = "is reached" if sure else "may be reached"
-    unknown = (
-        f"{sure} of these cells for certain, {open_} unknown" if sure else f"unknown in all {open_} of these cells"
-    )
+    unknown = f"{sure} of these cells for certain, {open_} unknown" if sure else f"unknown in {_all(open_)}"
     if not conditions:
         return f"the stall path {verb} in every one" + (f" ({unknown})" if open_ else "")
     words = ", ".join(_worded(axis, conditions[axis], asked) for axis in AXES if axis in conditions)
-    known = "in this one cell" if sure == 1 else f"in all {sure} of these cells"
-    return f"the stall path {verb} only when: {words} ({unknown if open_ else known})"
+    return f"the stall path {verb} only when: {words} ({unknown if open_ else f'in {_all(sure)}'})"
+
+
+def _all(number: int) -> str:
+    return "this one cell" if number == 1 else f"all {number} of these cells"
 
 
 def _unseparated(cells: Sequence[MatrixCell], asked: _Asked) -> str:

@@ -1,8 +1,16 @@
 """From a revision's source and a configuration to the kernels that are reached. Pure but for the tree that it reads."""
 
-from sparkdiag.evidence.route import Route, RouteConfig
+from sparkdiag.evidence.route import NotUnderstood, Reached, Route, RouteConfig
+from sparkdiag.routing.answer import guards_of, over_prompt, raised_in, reached_in
+from sparkdiag.routing.given import chunks_of
+from sparkdiag.routing.program import Program
+from sparkdiag.routing.reading import Entry, Reading, find_entry, read, row_limit
 from sparkdiag.routing.source_tree import SourceTree
+from sparkdiag.routing.values import AnyValue
 from sparkdiag.scenario.model import Scenario
+
+MOST_READINGS = 96
+"""A guard on a size is read for ever smaller parts of the prompt, down to one chunk; at most so many times in all."""
 
 
 def find_route(tree: SourceTree, *, scenario: Scenario, config: RouteConfig) -> Route:
@@ -10,6 +18,57 @@ def find_route(tree: SourceTree, *, scenario: Scenario, config: RouteConfig) -> 
 
     Raises:
         RouteError: the revision has no entry function, or a file on the way cannot be parsed.
+        UsageError: a value of the scenario or of ``--set`` cannot be read, or the architecture.
         EnvironmentFault: git failed.
     """
-    raise NotImplementedError
+    program = Program(tree)
+    entry = find_entry(program, scenario)
+    readings = _readings(program, entry, scenario=scenario, config=config)
+    parts = [(reading, reached_in(reading, scenario)) for reading in readings]
+    reached = over_prompt(config, parts)
+    raises = tuple(dict.fromkeys(one for reading in readings for one in raised_in(reading)))
+    puzzles = tuple(dict.fromkeys(one for reading in readings for one in reading.context.not_understood.values()))
+    return Route(
+        revision=tree.revision,
+        scenario=scenario.name,
+        config=config,
+        entry=entry.function.name,
+        entry_path=entry.module.path,
+        entry_line=entry.function.node.lineno,
+        reached=reached,
+        raises=raises,
+        guards=guards_of(reached),
+        not_understood=puzzles,
+        exact=_exact(reached, puzzles),
+        files=dict(program.files),
+    )
+
+
+def _exact(reached: tuple[Reached, ...], puzzles: tuple[NotUnderstood, ...]) -> bool:
+    return len(reached) == 1 and not reached[0].when and not puzzles
+
+
+def _readings(program: Program, entry: Entry, *, scenario: Scenario, config: RouteConfig) -> list[Reading]:
+    """The whole prompt in one reading where no guard depends on the sizes; else in as many parts as it takes."""
+    limit = row_limit(program, scenario.route, config)
+    known: dict[tuple[str, str], AnyValue] = {}
+    last = chunks_of(config) - 1
+    waiting = [(last, last) if config.phase == "decode" else (0, last)]
+    done: list[Reading] = []
+    while waiting:
+        first, end = waiting.pop()
+        reading = read(
+            program,
+            entry,
+            settings=scenario.route,
+            config=config,
+            chunks=(first, end),
+            row_limit_bytes=limit,
+            known=known,
+        )
+        if reading.is_open and first < end and len(done) + len(waiting) < MOST_READINGS:
+            middle = (first + end) // 2
+            waiting += [(middle + 1, end), (first, middle)]
+        else:
+            done.append(reading)
+    return done

@@ -1,0 +1,251 @@
+"""Calls: functions of the repository are read in their turn; what lies outside is answered where it can be told."""
+
+import ast
+
+from sparkdiag.routing import outside, tensors
+from sparkdiag.routing.binding import bound_parameters
+from sparkdiag.routing.context import MOST_DEPTH, Condition, Context, Evaluated, Frame, first_line
+from sparkdiag.routing.events import COMPUTING, is_outermost_kernel, is_support, note_kernel, runs_kernel
+from sparkdiag.routing.expressions import attribute_of, evaluate, evaluate_all
+from sparkdiag.routing.names import first_name
+from sparkdiag.routing.platforms import asked
+from sparkdiag.routing.state import RETURNED, State, Step, common, merged
+from sparkdiag.routing.statements import run_body
+from sparkdiag.routing.values import (
+    AnyValue,
+    External,
+    Function,
+    Items,
+    Known,
+    ModuleRef,
+    PlatformRef,
+    Tensor,
+    Unknown,
+    fresh,
+    joined,
+    may_hold_tensor,
+    symbol_of,
+)
+
+TALK = ("logger.", "log.", "logging.", "warnings.")
+
+
+def call(context: Context, frame: Frame, node: ast.Call, state: State) -> Evaluated:
+    """What a call gives, on every way that it may go."""
+    name = first_name(node.func)
+    if name.startswith(TALK) or name in ("print", "super"):
+        return [(Known(None), state)] if name != "super" else [(fresh("super"), state)]
+    if isinstance(node.func, ast.Subscript):
+        return _launch(context, frame, node, state)
+    if is_support(context, name):
+        return _passed_over(context, frame, node, state)
+    found: Evaluated = []
+    for receiver, callee, before in _callees(context, frame, node.func, state):
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+        for values, after in evaluate_all(context, frame, arguments, before):
+            plain = len(values) - len(node.keywords)
+            keywords = {
+                keyword.arg or "**": value for keyword, value in zip(node.keywords, values[plain:], strict=True)
+            }
+            found += _dispatch(
+                context,
+                frame,
+                node,
+                after,
+                receiver=receiver,
+                callee=callee,
+                arguments=values[:plain],
+                keywords=keywords,
+            )
+    return found
+
+
+def _passed_over(context: Context, frame: Frame, node: ast.Call, state: State) -> Evaluated:
+    """What every route runs: not followed, not even to where it is defined; its arguments are."""
+    tail = first_name(node.func).rpartition(".")[2]
+    given = context.given.of(tail, entry=False)
+    arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+    return [
+        (given or fresh(tail, f"{tail} is not followed"), after)
+        for _, after in evaluate_all(context, frame, arguments, state)
+    ]
+
+
+def _callees(
+    context: Context, frame: Frame, node: ast.expr, state: State
+) -> list[tuple[AnyValue | None, AnyValue, State]]:
+    """(receiver, callee, way): the receiver of a method, None for a plain function."""
+    if not isinstance(node, ast.Attribute):
+        return [(None, callee, after) for callee, after in evaluate(context, frame, node, state)]
+    found: list[tuple[AnyValue | None, AnyValue, State]] = []
+    for receiver, after in evaluate(context, frame, node.value, state):
+        plain = isinstance(receiver, ModuleRef | External)
+        found.append((None if plain else receiver, attribute_of(context, frame, receiver, node.attr, after), after))
+    return found
+
+
+def _launch(context: Context, frame: Frame, node: ast.Call, state: State) -> Evaluated:
+    """``kernel[grid](...)``: a Triton launch, by the name of the kernel."""
+    base = node.func.value if isinstance(node.func, ast.Subscript) else node.func
+    name = first_name(base) or first_line(base)
+    runs_kernel(context, frame, node, name, state, external=False)
+    return [(fresh("launch", tensor=False), state)]
+
+
+def _dispatch(
+    context: Context,
+    frame: Frame,
+    node: ast.Call,
+    state: State,
+    *,
+    receiver: AnyValue | None,
+    callee: AnyValue,
+    arguments: tuple[AnyValue, ...],
+    keywords: dict[str, AnyValue],
+) -> Evaluated:
+    name = first_name(node.func) or first_line(node.func)
+    tail = name.rpartition(".")[2]
+    given = context.given.of(tail, entry=False)
+    if given is not None and not isinstance(callee, Known):
+        return [(given, state)]
+    if isinstance(receiver, PlatformRef):
+        return [(asked(context.config, tail, arguments), state)]
+    if isinstance(receiver, Tensor):
+        if tail in COMPUTING:
+            runs_kernel(context, frame, node, tail, state, external=False)
+        return [(tensors.method(receiver, tail, arguments), state)]
+    if isinstance(receiver, Items) and receiver.kind == "capability" and tail in ("to_int", "as_version_str"):
+        return [(outside.capability_number(receiver) if tail == "to_int" else fresh("text", tensor=False), state)]
+    if isinstance(callee, Function):
+        return _followed(context, frame, node, state, function=callee, arguments=arguments, keywords=keywords)
+    if isinstance(callee, External):
+        return [(_external(context, frame, node, state, callee, arguments, keywords), state)]
+    return [(_unknown(context, frame, node, state, callee, (*arguments, *keywords.values())), state)]
+
+
+def _external(
+    context: Context,
+    frame: Frame,
+    node: ast.Call,
+    state: State,
+    callee: External,
+    arguments: tuple[AnyValue, ...],
+    keywords: dict[str, AnyValue],
+) -> AnyValue:
+    answer = outside.answered(context.given.insisted, callee.name, arguments, keywords)
+    if answer is not None:
+        return answer
+    values = (*arguments, *keywords.values())
+    if outside.is_kernel(callee.name, any(may_hold_tensor(value) for value in values)):
+        runs_kernel(
+            context,
+            frame,
+            node,
+            callee.name,
+            state,
+            external=not callee.name.startswith("torch.") or callee.name.startswith("torch.ops."),
+        )
+        return Tensor()
+    if callee.name.startswith("torch."):
+        return outside.torch_value(callee.name, arguments, keywords)
+    return fresh(callee.name, f"what {callee.name}() gives is not known", tensor=any(map(may_hold_tensor, values)))
+
+
+def _unknown(
+    context: Context, frame: Frame, node: ast.Call, state: State, callee: AnyValue, values: tuple[AnyValue, ...]
+) -> AnyValue:
+    name = first_name(node.func) or first_line(node.func)
+    tail = name.rpartition(".")[2]
+    if isinstance(callee, Unknown) and callee.slot:
+        runs_kernel(context, frame, node, callee.slot, state, external=True)
+        return Tensor()
+    if isinstance(callee, Unknown) and callee.because.startswith("class "):
+        return fresh(tail, f"an object of {callee.because}")
+    if isinstance(node.func, ast.Attribute) and outside.is_tensor_method(tail):
+        return tensors.method(Tensor(), tail, values)
+    if not context.quiet:
+        context.puzzled(frame, node, f"what {name} calls is not known: {callee.because or symbol_of(callee)}")
+    return fresh(tail, f"what {name}() gives is not known")
+
+
+def _followed(
+    context: Context,
+    frame: Frame,
+    node: ast.Call,
+    state: State,
+    *,
+    function: Function,
+    arguments: tuple[AnyValue, ...],
+    keywords: dict[str, AnyValue],
+) -> Evaluated:
+    """Read the body of a function with these arguments; its ways come back with the caller's names."""
+    if outside.wraps_ops(function.module):
+        runs_kernel(context, frame, node, f"ops.{function.name}", state, external=True)
+        return [(Tensor(), state)]
+    if len(context.chain) >= MOST_DEPTH or any(function == other for other in context.chain):
+        context.puzzled(frame, node, "a recursion" if function in context.chain else "calls nested too deeply")
+        return [(fresh(function.name, "it is not followed so far"), state)]
+    module = context.program.module(function.module)
+    if module is None:
+        return [(fresh(function.name, f"{function.module} cannot be read"), state)]
+    inside = function.name.startswith(f"{frame.function.rpartition('.')[0] or frame.function}.") and bool(
+        function.closure
+    )
+    enclosing = (*state.names.items(), *function.closure) if inside else function.closure
+    inner = Frame(function.name, module, frame.depth + 1, enclosing=tuple(enclosing))
+    names = bound_parameters(context, inner, function, arguments, keywords)
+    step = Step("call", frame.depth, frame.function, frame.module.path, node.lineno, shown(node, arguments, keywords),
+                about=function.symbol)  # fmt: skip
+    trail = state.trail if context.quiet else (*state.trail, step)
+    entered = State(names, state.assumed, trail)
+    context.chain.append(function)
+    try:
+        before = len(context.events)
+        ways = run_body(context, inner, function, entered)
+        found = _returned(context, function, ways, state)
+        if is_outermost_kernel(context):
+            note_kernel(context, inner, function, entered, since=before, one_end=len(found) == 1)
+        return found
+    finally:
+        context.chain.pop()
+
+
+def _returned(context: Context, function: Function, ways: Evaluated, state: State) -> Evaluated:
+    """Ways that give the same come back as one."""
+    if any(isinstance(value, Known) and isinstance(value.value, bool) for value, _ in ways):
+        context.returned.add(function.symbol)
+    back = [State({**state.names, RETURNED: value}, way.assumed, way.trail) for value, way in ways]
+    if function.name in context.settings.kernels:
+        return _from_kernel(context, function, merged(back), state)
+    return [(one.names[RETURNED], State(state.names, one.assumed, one.trail)) for one in merged(back)]
+
+
+def _from_kernel(context: Context, function: Function, ways: list[State], state: State) -> Evaluated:
+    """What goes on inside a kernel is its own business: outside only what it returns is asked about."""
+    grouped: list[tuple[AnyValue, State]] = []
+    for way in ways:
+        value = way.names[RETURNED]
+        place = next((n for n, (other, _) in enumerate(grouped) if joined(other, value) is not None), None)
+        if place is None:
+            grouped.append((value, way))
+        else:
+            one, other = grouped[place]
+            grouped[place] = joined(one, value) or value, State({}, {}, common(other.trail, way.trail))
+    if len(grouped) == 1:
+        return [(grouped[0][0], State(state.names, state.assumed, grouped[0][1].trail))]
+    found: Evaluated = []
+    for value, way in grouped:
+        symbol = f"{function.symbol} returns {symbol_of(value)}#{len(context.conditions)}"
+        text = f"{function.name} returns {value.value if isinstance(value, Known) else 'something else'}"
+        module = context.program.module(function.module)
+        place_text = f"{module.path if module else function.module}:{function.node.lineno}"
+        context.conditions[symbol] = Condition(text, place_text, False)
+        found.append((value, State(state.names, {**state.assumed, symbol: True}, way.trail)))
+    return found
+
+
+def shown(node: ast.Call, arguments: tuple[AnyValue, ...], keywords: dict[str, AnyValue]) -> str:
+    """The call with those arguments that say something: constants that were written or known."""
+    written = [f"{name}={value.value!r}" for name, value in keywords.items() if isinstance(value, Known)]
+    plain = [repr(value.value) for value in arguments if isinstance(value, Known) and value.value is None]
+    return f"{first_name(node.func) or first_line(node.func)}({', '.join([*plain, *written])})"

@@ -1,0 +1,460 @@
+"""Statements: every way through a function's body, joined again where nothing that a guard may ask for differs."""
+
+import ast
+import builtins
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from sparkdiag.routing.assigning import assign, assign_name
+from sparkdiag.routing.context import Context, Evaluated, Frame, Raised, first_line
+from sparkdiag.routing.expressions import evaluate, evaluate_all, truths
+from sparkdiag.routing.guards import guarded
+from sparkdiag.routing.loops import widened
+from sparkdiag.routing.matching import SUBJECT, matching_test
+from sparkdiag.routing.modules import assigned_names
+from sparkdiag.routing.names import Missing, absolute, first_name, imported
+from sparkdiag.routing.state import State, merged
+from sparkdiag.routing.values import NONE, AnyValue, Function, Items, Known, Some, Unknown, fresh, symbol_of
+
+MOST_UNROLLED = 8
+Kind = Literal["next", "return", "raise", "break", "continue"]
+MATTERS_ALWAYS = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """How one way leaves a statement or a block."""
+
+    kind: Kind
+    state: State
+    value: AnyValue = NONE
+    raised: Raised | None = None
+
+
+def run_body(context: Context, frame: Frame, function: Function, state: State) -> Evaluated:
+    """The values that a function returns, each with its way. Errors that leave it are noted in ``context.raising``."""
+    if isinstance(function.node, ast.Lambda):
+        return evaluate(context, frame, function.node.body, state)
+    names, yields = _declared(function.node)
+    own = Frame(frame.function, frame.module, frame.depth, frame.entry, names, frame.enclosing)
+    returned: Evaluated = []
+    for flow in run(context, own, function.node.body, [state]):
+        match flow.kind:
+            case "return":
+                returned.append((flow.value, flow.state))
+            case "raise" if flow.raised is not None:
+                context.raising.append(flow.raised)
+            case _:
+                returned.append((Known(None), flow.state))
+    if yields:
+        return [(fresh(function.name, "a generator"), way) for way in merged([way for _, way in returned])]
+    return returned
+
+
+@lru_cache(maxsize=20_000)
+def _declared(function: ast.AST) -> tuple[frozenset[str], bool]:
+    """The names that a function declares global, and whether it is a generator."""
+    nodes = list(ast.walk(function))
+    names = frozenset(name for node in nodes if isinstance(node, ast.Global) for name in node.names)
+    return names, any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes)
+
+
+def run(context: Context, frame: Frame, body: Iterable[ast.stmt], states: list[State]) -> list[Flow]:
+    """Every way through a block, from every way into it."""
+    done: list[Flow] = []
+    going = states
+    for node in body:
+        if not going:
+            break
+        flows = [flow for state in going for flow in _run_one(context, frame, node, state)]
+        done += [flow for flow in flows if flow.kind != "next"]
+        going = merged([flow.state for flow in flows if flow.kind == "next"])
+    return [*_joined(done), *(Flow("next", state) for state in going)]
+
+
+def _joined(flows: list[Flow]) -> list[Flow]:
+    """Breaks and continues of the same kind as one where their ways join."""
+    kept = [flow for flow in flows if flow.kind in ("return", "raise")]
+    for kind in ("break", "continue"):
+        states = [flow.state for flow in flows if flow.kind == kind]
+        kept += [Flow(kind, state) for state in merged(states)]
+    return kept
+
+
+def _run_one(context: Context, frame: Frame, node: ast.stmt, state: State) -> list[Flow]:
+    if not context.spend():
+        context.puzzled(frame, node, "there is too much to follow")
+        return [Flow("next", state)]
+    outer_raising, outer_deciding = context.raising, context.deciding
+    context.raising, context.deciding = [], _decides(node)
+    try:
+        runner = _RUNNERS.get(type(node))
+        flows = runner(context, frame, node, state) if runner else [Flow("next", state)]
+        return [*flows, *(Flow("raise", raised.state, raised=raised) for raised in context.raising)]
+    finally:
+        context.raising, context.deciding = outer_raising, outer_deciding
+
+
+@lru_cache(maxsize=20_000)
+def _decides(node: ast.stmt) -> tuple[str, ...]:
+    """Names of what is called in what a statement's guards decide; ``*`` where they decide how the function goes on."""
+    calls = {first_name(one.func).rpartition(".")[2] for one in ast.walk(node) if isinstance(one, ast.Call)}
+    ends = isinstance(node, ast.Return) or any(
+        isinstance(one, ast.Return | ast.Raise | ast.Continue | ast.Break) for one in ast.walk(node)
+    )
+    return tuple(sorted(calls - {""})) + ((MATTERS_ALWAYS,) if ends else ())
+
+
+def _expression(context: Context, frame: Frame, node: ast.Expr, state: State) -> list[Flow]:
+    return [Flow("next", after) for _, after in evaluate(context, frame, node.value, state)]
+
+
+def _return(context: Context, frame: Frame, node: ast.Return, state: State) -> list[Flow]:
+    if node.value is None:
+        return [Flow("return", state)]
+    return [Flow("return", after, value) for value, after in evaluate(context, frame, node.value, state)]
+
+
+def _assign(context: Context, frame: Frame, node: ast.Assign, state: State) -> list[Flow]:
+    flows = []
+    for value, way in evaluate(context, frame, node.value, state):
+        after = way
+        for target in node.targets:
+            after = assign(context, frame, target, value, after)
+        flows.append(Flow("next", after))
+    return flows
+
+
+def _annotated(context: Context, frame: Frame, node: ast.AnnAssign, state: State) -> list[Flow]:
+    if node.value is None:
+        return [Flow("next", state)]
+    return [
+        Flow("next", assign(context, frame, node.target, value, after))
+        for value, after in evaluate(context, frame, node.value, state)
+    ]
+
+
+def _augmented(context: Context, frame: Frame, node: ast.AugAssign, state: State) -> list[Flow]:
+    read = ast.copy_location(ast.BinOp(_read(node.target), node.op, node.value), node)
+    return [
+        Flow("next", assign(context, frame, node.target, value, after))
+        for value, after in evaluate(context, frame, read, state)
+    ]
+
+
+def _read(target: ast.expr) -> ast.expr:
+    if isinstance(target, ast.Name):
+        return ast.copy_location(ast.Name(target.id, ast.Load()), target)
+    return target
+
+
+def _if(context: Context, frame: Frame, node: ast.If, state: State) -> list[Flow]:
+    flows: list[Flow] = []
+    ways = truths(context, frame, node.test, state)
+    for truth, body in ((True, node.body), (False, node.orelse)):
+        taken = merged([after for found, after in ways if found is truth])
+        if taken:
+            flows += run(context, frame, body, taken)
+    return flows
+
+
+def _while(context: Context, frame: Frame, node: ast.While, state: State) -> list[Flow]:
+    flows: list[Flow] = []
+    left: list[State] = []
+    going = [state]
+    for turn in range(3):
+        further: list[State] = []
+        for way in going:
+            for truth, after in truths(context, frame, node.test, way):
+                if not truth:
+                    left.append(after)
+                    continue
+                for flow in run(context, frame, node.body, [after]):
+                    if flow.kind in ("next", "continue"):
+                        further.append(flow.state)
+                    elif flow.kind == "break":
+                        flows.append(Flow("next", flow.state))
+                    else:
+                        flows.append(flow)
+        going = [widened(node, way) for way in merged(further)] if turn < 1 else merged(further)
+        if not going:
+            break
+    return [*flows, *run(context, frame, node.orelse, merged(left))] if left else flows
+
+
+def _for(context: Context, frame: Frame, node: ast.For, state: State) -> list[Flow]:
+    flows: list[Flow] = []
+    for elements, some, before in _iterated(context, frame, node.iter, state):
+        if elements is not None:
+            flows += _unrolled(context, frame, node, elements, before)
+        else:
+            flows += _looped(context, frame, node, before, some=some)
+    return flows
+
+
+def _iterated(
+    context: Context, frame: Frame, node: ast.expr, state: State
+) -> list[tuple[tuple[AnyValue, ...] | None, bool, State]]:
+    """(the elements where they are few and known, whether there is at least one, the way)."""
+    if isinstance(node, ast.Call) and first_name(node.func) == "range":
+        counted: list[tuple[tuple[AnyValue, ...] | None, bool, State]] = []
+        for values, after in evaluate_all(context, frame, node.args, state):
+            numbers = [value.value for value in values if isinstance(value, Known) and isinstance(value.value, int)]
+            known = range(*numbers) if len(numbers) == len(values) and 0 not in numbers[2:] else None
+            few = known is not None and len(known) <= MOST_UNROLLED
+            elements = tuple(Known(number) for number in known) if known is not None and few else None
+            counted.append((elements, bool(known), after))
+        return counted
+    found: list[tuple[tuple[AnyValue, ...] | None, bool, State]] = []
+    for value, after in evaluate(context, frame, node, state):
+        if isinstance(value, Items) and len(value.items) <= MOST_UNROLLED:
+            found.append((value.items, True, after))
+        elif isinstance(value, Some | Items):
+            found.append((None, True, after))
+        else:
+            for some, way in _may_be_empty(context, frame, node, value, after):
+                found.append((None if some else (), some, way))
+    return found
+
+
+def _may_be_empty(
+    context: Context, frame: Frame, node: ast.expr, value: AnyValue, state: State
+) -> list[tuple[bool, State]]:
+    return guarded(context, frame, node, Unknown(f"{symbol_of(value)} has an element", "", tensor=False), state)
+
+
+def _unrolled(
+    context: Context, frame: Frame, node: ast.For, elements: tuple[AnyValue, ...], state: State
+) -> list[Flow]:
+    flows: list[Flow] = []
+    going = [state]
+    for element in elements:
+        turn = [
+            flow
+            for way in going
+            for flow in run(context, frame, node.body, [assign(context, frame, node.target, element, way)])
+        ]
+        flows += [_after_loop(flow) for flow in turn if flow.kind not in ("next", "continue")]
+        going = merged([flow.state for flow in turn if flow.kind in ("next", "continue")])
+    return [*flows, *run(context, frame, node.orelse, going)] if going else flows
+
+
+def _after_loop(flow: Flow) -> Flow:
+    return Flow("next", flow.state) if flow.kind == "break" else flow
+
+
+def _looped(context: Context, frame: Frame, node: ast.For, state: State, *, some: bool) -> list[Flow]:
+    """Once as it comes, and once more with what the first pass changed unknown: that stands for all later passes."""
+    flows: list[Flow] = []
+    ended = [] if some else [state]
+    going = [state]
+    for turn in range(2):
+        further: list[State] = []
+        for way in going:
+            element = fresh(first_line(node.target), f"an element of {first_line(node.iter)}")
+            for flow in run(context, frame, node.body, [assign(context, frame, node.target, element, way)]):
+                if flow.kind in ("next", "continue"):
+                    further.append(flow.state)
+                else:
+                    flows.append(_after_loop(flow))
+        ended += further
+        going = (
+            merged([wide for way in further if (wide := widened(node, way)).names != way.names]) if turn == 0 else []
+        )
+        if not going:
+            break
+    return [*flows, *run(context, frame, node.orelse, merged(ended))] if ended else flows
+
+
+def _with(context: Context, frame: Frame, node: ast.With, state: State) -> list[Flow]:
+    ways = [state]
+    suppresses = False
+    for item in node.items:
+        suppresses |= first_name(getattr(item.context_expr, "func", item.context_expr)).endswith("suppress")
+        ways = [after for way in ways for _, after in evaluate(context, frame, item.context_expr, way)]
+        if item.optional_vars is not None:
+            ways = [assign(context, frame, item.optional_vars, fresh("with"), way) for way in ways]
+    flows = run(context, frame, node.body, merged(ways))
+    if not suppresses:
+        return flows
+    early = [Flow("next", way) for way in ways]
+    return [*early, *(Flow("next", flow.state) if flow.kind == "raise" else flow for flow in flows)]
+
+
+def _raise(_context: Context, frame: Frame, node: ast.Raise, state: State) -> list[Flow]:
+    text = first_line(node.exc, limit=120) if node.exc is not None else "the error at hand"
+    kind = first_name(getattr(node.exc, "func", node.exc)) if node.exc is not None else ""
+    return [Flow("raise", state, raised=Raised(text, kind, frame.module.path, node.lineno, state))]
+
+
+def _assert(context: Context, frame: Frame, node: ast.Assert, state: State) -> list[Flow]:
+    """An unknown assertion is taken to hold, and not remembered: it is no condition of the answer."""
+    ways = truths(context, frame, node.test, state)
+    holds = [after for truth, after in ways if truth]
+    if holds:
+        return [Flow("next", State(holds[0].names, state.assumed, state.trail))]
+    error = Raised(
+        f"AssertionError: {first_line(node.test, limit=100)}",
+        "AssertionError",
+        frame.module.path,
+        node.lineno,
+        ways[0][1],
+    )
+    return [Flow("raise", ways[0][1], raised=error)]
+
+
+def _import(context: Context, frame: Frame, node: ast.Import | ast.ImportFrom, state: State) -> list[Flow]:
+    for alias in node.names:
+        try:
+            value = imported(context, frame.module, node, alias)
+        except Missing as error:
+            raised = Raised(f"ImportError: {error}", "ImportError", frame.module.path, node.lineno, state)
+            return [Flow("raise", state, raised=raised)]
+        name = alias.asname or (alias.name if isinstance(node, ast.ImportFrom) else alias.name.split(".")[0])
+        if name != "*":
+            state = assign_name(context, frame, name, value, state)
+    return [Flow("next", state)]
+
+
+def _define(_context: Context, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef, state: State) -> list[Flow]:
+    closure = (*state.names.items(), *frame.enclosing)
+    inner = Function(frame.module.name, f"{frame.function}.{node.name}", node, tuple(closure))
+    return [Flow("next", state.bind(node.name, inner))]
+
+
+def _class(_context: Context, _frame: Frame, node: ast.ClassDef, state: State) -> list[Flow]:
+    return [Flow("next", state.bind(node.name, fresh(node.name, f"class {node.name}", tensor=False)))]
+
+
+def _try(context: Context, frame: Frame, node: ast.Try, state: State) -> list[Flow]:
+    flows = run(context, frame, node.body, [state])
+    raised = [flow for flow in flows if flow.kind == "raise"]
+    going = [flow.state for flow in flows if flow.kind == "next"]
+    done = [flow for flow in flows if flow.kind not in ("raise", "next")]
+    done += run(context, frame, node.orelse, merged(going)) if going else []
+    for flow in raised:
+        done += _handled(context, frame, node, flow)
+    if node.handlers and _may_raise(context, frame, node.body):
+        done += _perhaps_handled(context, frame, node, state)
+    if not node.finalbody:
+        return done
+    return [last for flow in done for last in _finally(context, frame, node, flow)]
+
+
+def _finally(context: Context, frame: Frame, node: ast.Try, flow: Flow) -> list[Flow]:
+    return [
+        Flow(flow.kind, last.state, flow.value, flow.raised) if last.kind == "next" else last
+        for last in run(context, frame, node.finalbody, [flow.state])
+    ]
+
+
+def _handled(context: Context, frame: Frame, node: ast.Try, flow: Flow) -> list[Flow]:
+    for handler in node.handlers:
+        catches = _catches(handler, flow.raised.kind if flow.raised is not None else "")
+        if catches is not False:
+            state = flow.state.bind(handler.name, fresh("error", tensor=False)) if handler.name else flow.state
+            found = run(context, frame, handler.body, [state])
+            return found if catches else [*found, flow]
+    return [flow]
+
+
+def _catches(handler: ast.ExceptHandler, kind: str) -> bool | None:
+    """Whether a handler takes an error of that class; None where one of the classes is not Python's own."""
+    if handler.type is None:
+        return True
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    answers: list[bool | None] = []
+    for one in caught:
+        name = first_name(one).rpartition(".")[2]
+        own, other = getattr(builtins, name, None), getattr(builtins, kind.rpartition(".")[2], None)
+        if isinstance(own, type) and isinstance(other, type):
+            answers.append(issubclass(other, own))
+        else:
+            answers.append(True if name == kind.rpartition(".")[2] or name in ("Exception", "BaseException") else None)
+    return True if True in answers else None if None in answers else False
+
+
+def _may_raise(context: Context, frame: Frame, body: list[ast.stmt]) -> bool:
+    """Whether more than what is raised by name may go wrong there."""
+    for node in body:
+        if isinstance(node, ast.Import):
+            if not all(context.program.has_package(alias.name) for alias in node.names):
+                return True
+        elif isinstance(node, ast.ImportFrom):
+            if not context.program.has_package(absolute(frame.module, node)):
+                return True
+        elif any(isinstance(one, ast.Call | ast.Subscript | ast.Attribute | ast.BinOp) for one in ast.walk(node)):
+            return True
+    return False
+
+
+def _perhaps_handled(context: Context, frame: Frame, node: ast.Try, state: State) -> list[Flow]:
+    """The handlers, should something go wrong that the source does not tell: before or after anything was assigned."""
+    changed = state
+    for statement in node.body:
+        for name in assigned_names(statement):
+            changed = changed.bind(name, fresh(name, "an error may have come before it was assigned"))
+    test = Unknown(
+        f"{frame.module.path}:{node.lineno} goes wrong", "what goes wrong at run time is not known", tensor=False
+    )
+    probe = ast.copy_location(ast.Name("an_error_is_raised_here", ast.Load()), node)
+    flows: list[Flow] = []
+    for truth, way in guarded(context, frame, probe, test, changed):
+        if truth:
+            for handler in node.handlers:
+                bound = way.bind(handler.name, fresh("error", tensor=False)) if handler.name else way
+                flows += run(context, frame, handler.body, [bound])
+    return flows
+
+
+def _match(context: Context, frame: Frame, node: ast.Match, state: State) -> list[Flow]:
+    flows: list[Flow] = []
+    for subject, after in evaluate(context, frame, node.subject, state):
+        going = [after.bind(SUBJECT, subject)]
+        for case in node.cases:
+            test = matching_test(case, node)
+            captured = [name for one in ast.walk(case.pattern) for name in (getattr(one, "name", None),) if name]
+            further: list[State] = []
+            for way in going:
+                for truth, then in truths(context, frame, test, way):
+                    if not truth:
+                        further.append(then)
+                        continue
+                    inside = State({**then.names, **dict.fromkeys(captured, subject)}, then.assumed, then.trail)
+                    flows += run(context, frame, case.body, [inside])
+            going = merged(further)
+        flows += [Flow("next", way) for way in going]
+    return flows
+
+
+def _leave(kind: Kind) -> "_Runner":
+    return lambda _context, _frame, _node, state: [Flow(kind, state)]
+
+
+_Runner = Callable[[Context, Frame, Any, State], list[Flow]]
+_RUNNERS: dict[type[ast.stmt], _Runner] = {
+    ast.Expr: _expression,
+    ast.Return: _return,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.If: _if,
+    ast.While: _while,
+    ast.For: _for,
+    ast.AsyncFor: _for,
+    ast.With: _with,
+    ast.AsyncWith: _with,
+    ast.Raise: _raise,
+    ast.Assert: _assert,
+    ast.Import: _import,
+    ast.ImportFrom: _import,
+    ast.FunctionDef: _define,
+    ast.AsyncFunctionDef: _define,
+    ast.ClassDef: _class,
+    ast.Try: _try,
+    ast.Match: _match,
+    ast.Break: _leave("break"),
+    ast.Continue: _leave("continue"),
+}
