@@ -5,7 +5,7 @@ import ast
 from sparkdiag.routing import outside, tensors
 from sparkdiag.routing.binding import bound_parameters
 from sparkdiag.routing.context import MOST_DEPTH, Condition, Context, Evaluated, Frame, first_line
-from sparkdiag.routing.events import COMPUTING, is_outermost_kernel, is_support, note_kernel, runs_kernel
+from sparkdiag.routing.events import COMPUTING, is_compiled, is_outermost_kernel, is_support, note_kernel, runs_kernel
 from sparkdiag.routing.expressions import attribute_of, evaluate, evaluate_all
 from sparkdiag.routing.names import first_name
 from sparkdiag.routing.platforms import asked
@@ -181,6 +181,9 @@ def _followed(
     """Read the body of a function with these arguments; its ways come back with the caller's names."""
     if outside.wraps_ops(function.module):
         runs_kernel(context, frame, node, f"ops.{function.name}", state, external=True)
+        return [(Tensor(), state)]
+    if is_compiled(function.node):
+        runs_kernel(context, frame, node, function.name, state, external=False)
         return [(Tensor(), state)]
     if len(context.chain) >= MOST_DEPTH or any(function == other for other in context.chain):
         context.puzzled(frame, node, "a recursion" if function in context.chain else "calls nested too deeply")

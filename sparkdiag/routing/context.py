@@ -54,6 +54,10 @@ class Condition:
     """The source says the opposite of the symbol."""
 
 
+class OpenGuard(Exception):
+    """A guard that decides how a function goes on differs over the part of the prompt that is read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Raised:
     """An error on its way up."""
@@ -95,6 +99,8 @@ class Context:
     """Symbols of guards that stayed open only because sizes differ over the prompt."""
     quiet: int = 0
     """Above 0 at module level: what is passed there is no guard of the dispatch."""
+    splits: bool = False
+    """Whether a guard that only the sizes leave open ends the reading: smaller parts of the prompt are read instead."""
     work: int = 0
 
     def spend(self) -> bool:

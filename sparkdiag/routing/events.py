@@ -44,6 +44,12 @@ def runs_kernel(context: Context, frame: Frame, node: ast.expr, name: str, state
         _add(context, Event(own.name, frame.module.path, own.node.lineno, False, state, _chain(context)))
 
 
+def is_compiled(function: ast.AST) -> bool:
+    """Whether a function is handed to a compiler (``@triton.jit``, ``@numba.njit(...)``): an op of its own."""
+    names = [first_name(getattr(one, "func", one)) for one in getattr(function, "decorator_list", ())]
+    return any(name.rpartition(".")[2] in ("jit", "njit", "vectorize", "guvectorize") for name in names)
+
+
 def is_outermost_kernel(context: Context) -> bool:
     """Whether the function at hand is one of the scenario's kernels, and called by none of them."""
     names = [function.name in context.settings.kernels for function in context.chain]

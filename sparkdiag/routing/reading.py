@@ -84,10 +84,15 @@ def read(
     chunks: tuple[int, int],
     row_limit_bytes: tuple[int, int] | None = None,
     known: dict[tuple[str, str], AnyValue] | None = None,
+    splits: bool = False,
 ) -> Reading:
-    """Read the dispatch once. ``known``: what module-level names hold, shared over the readings of one revision."""
+    """Read the dispatch once. ``known``: what module-level names hold, shared over the readings of one revision.
+
+    With ``splits`` it raises ``OpenGuard`` as soon as a guard depends on sizes that differ over these chunks.
+    """
     context = new_context(program, settings, config, chunks=chunks, row_limit_bytes=row_limit_bytes)
     context.globals = known if known is not None else {}
+    context.splits = splits
     frame = Frame(entry.function.name, entry.module, 0, entry=True)
     names = bound_parameters(context, frame, entry.function, (), {})
     context.chain.append(entry.function)

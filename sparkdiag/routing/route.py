@@ -2,6 +2,7 @@
 
 from sparkdiag.evidence.route import NotUnderstood, Reached, Route, RouteConfig
 from sparkdiag.routing.answer import guards_of, over_prompt, raised_in, reached_in
+from sparkdiag.routing.context import OpenGuard
 from sparkdiag.routing.given import chunks_of
 from sparkdiag.routing.program import Program
 from sparkdiag.routing.reading import Entry, Reading, find_entry, read, row_limit
@@ -57,16 +58,21 @@ def _readings(program: Program, entry: Entry, *, scenario: Scenario, config: Rou
     done: list[Reading] = []
     while waiting:
         first, end = waiting.pop()
-        reading = read(
-            program,
-            entry,
-            settings=scenario.route,
-            config=config,
-            chunks=(first, end),
-            row_limit_bytes=limit,
-            known=known,
-        )
-        if reading.is_open and first < end and len(done) + len(waiting) < MOST_READINGS:
+        splits = first < end and len(done) + len(waiting) < MOST_READINGS
+        try:
+            reading = read(
+                program,
+                entry,
+                settings=scenario.route,
+                config=config,
+                chunks=(first, end),
+                row_limit_bytes=limit,
+                known=known,
+                splits=splits,
+            )
+        except OpenGuard:
+            reading = None
+        if reading is None or (splits and reading.is_open):
             middle = (first + end) // 2
             waiting += [(middle + 1, end), (first, middle)]
         else:
