@@ -76,33 +76,39 @@ def trail_lines(
 ) -> list[str]:
     """The tree of one kernel. What it shares with ``before``, the trail shown above it, is left out and counted."""
     alike = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(before, one.trail, strict=False))))
-    skipped = alike if alike >= _LEAST_ALIKE else 0
+    called = _call_of(one)
+    skipped = min(alike, len(one.trail) if called is None else called)
+    skipped = skipped if skipped >= _LEAST_ALIKE else 0
     rows = list(_rows(found, one, places, skipped=skipped, whole=columns is None))
     lines = laid_out(rows, columns=columns)
     return [f"(the first {phrases.counted(skipped, 'step')} as above)", *lines] if skipped else lines
 
 
 def _rows(found: Route, one: Reached, places: Places, *, skipped: int, whole: bool) -> Iterator[Row]:
-    """A row for each step; the last one, or one more, is the kernel. ``whole``: each guard names its file, for grep."""
+    """A row for each step; the kernel's call, or one more, says so. ``whole``: each guard names its file, for grep."""
     note = phrases.stall_mark(found, one) or ("kernel, not in the repository" if one.external else "kernel")
+    called = _call_of(one)
     file = ""
-    last = one.trail[-1] if one.trail else None
-    for position, step in enumerate(one.trail):
-        if position == skipped:
-            file = ""
+    for position, step in enumerate(one.trail[skipped:], start=skipped):
         row = _row(step, places, same_file=step.path == file and not (whole and step.kind == "guard"))
+        yield row.model_copy(update={"note": note}) if position == called else row
         file = step.path
-        if position >= skipped:
-            yield row.model_copy(update={"note": note}) if step is last and _calls(step, one.function) else row
-    if last is None or not _calls(last, one.function):
+    if called is None:
+        last = one.trail[-1] if one.trail else None
         depth = 0 if last is None else last.depth + (last.kind == "call")
         place = places.line(one.path, one.line, same_file=one.path == file)
         yield Row(indent=_STEP * depth, label=f"-> {place}", source=one_line(one.function, limit=_CHARS), note=note)
 
 
-def _calls(step: TrailStep, function: str) -> bool:
-    """Whether a step is the call of this very function."""
-    return step.kind == "call" and function.rpartition(".")[2] in re.findall(r"\w+", step.source.partition("(")[0])[-1:]
+def _call_of(one: Reached) -> int | None:
+    """Which step is the call of the kernel's own function; None where the kernel is called by another name."""
+    name = one.function.rpartition(".")[2]
+    called = [
+        position
+        for position, step in enumerate(one.trail)
+        if step.kind == "call" and re.findall(r"\w+", step.source.partition("(")[0])[-1:] == [name]
+    ]
+    return called[-1] if called else None
 
 
 def _row(step: TrailStep, places: Places, *, same_file: bool) -> Row:

@@ -8,6 +8,8 @@ from sparkdiag.evidence.base import Value
 _VALUE = 10
 """Columns of a value and the blanks after it: ``if False``."""
 _LEAST_REASON = 20
+_MOST_REASON_LINES = 2
+"""A longer reason stands below its guard, where it has more room."""
 _WIDEST_LEFT = 72
 """Where no terminal limits it, a longer line pushes its own value aside and nobody else's."""
 _LEAST_COLUMNS = 50
@@ -44,6 +46,10 @@ def _guard(row: Row, at: int, width: int | None) -> list[str]:
     if width is None:
         return [f"{row.left:<{at}}{right}" if len(row.left) + 2 <= at else f"{row.left}  {right}"]
     told = wrapped(right, width=width - at, hanging=_VALUE)
+    if len(told) > _MOST_REASON_LINES:
+        begin = _beginning(row, width)
+        reason = [" " * begin + line for line in wrapped(row.because, width=width - begin, hanging=0)]
+        return [*_guard(row.model_copy(update={"because": ""}), at, width), *reason]
     if len(row.left) + 2 <= at:
         return [f"{row.left:<{at}}{told[0]}", *(" " * at + line for line in told[1:])]
     return [*_left(row, width), *(" " * at + line for line in told)]
@@ -65,8 +71,12 @@ def _left(row: Row, width: int | None) -> list[str]:
     """Broken under its own beginning, and not beyond the middle of the page."""
     if width is None:
         return [row.left]
-    hanging = min(row.indent + len(row.label) + 2, width // 2)
-    return wrapped(row.left, width=width, hanging=hanging)
+    return wrapped(row.left, width=width, hanging=_beginning(row, width))
+
+
+def _beginning(row: Row, width: int) -> int:
+    """Where a row's source begins."""
+    return min(row.indent + len(row.label) + 2, width // 2)
 
 
 def wrapped(text: str, *, width: int, hanging: int) -> list[str]:

@@ -112,7 +112,7 @@ def test_an_unknown_cell_is_never_counted_as_safe() -> None:
     cells, said = matrix(NEW, dcp=(1, 2), arch=(None,))
     assert [cell.stall for cell in cells] == ["false", "unknown"]
     assert said == (
-        "In the 2 cells asked the stall path may be reached only when: dcp > 1 (unknown in all 1 of these cells).",
+        "In the 2 cells asked the stall path may be reached only when: dcp > 1 (unknown in this one cell).",
     )
     _, said = matrix(NEW, dcp=(1, 2), arch=("sm90", "sm121", None))
     assert said == (
@@ -221,7 +221,7 @@ def test_the_sentence_says_no_more_than_the_cells(cells: list[MatrixCell]) -> No
         assert stalls == {"false"}
     if " is reached in every one." in said[0]:
         assert stalls == {"true"}
-    if match := re.search(r"in all (\d+) of these cells\)", said[0]):
+    if match := re.search(r"\(in all (\d+) of these cells\)", said[0]):
         assert int(match[1]) == sum(cell.stall == "true" for cell in cells)
     assert all(line.endswith(".") for line in said)
 
