@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -107,6 +108,8 @@ def reproduce(
     extra_env: dict[str, str] | None = None,
     view: Silent | None = None,
     control: bool = False,
+    package_path: str | None = None,
+    routed: Callable[[Scenario], Scenario] = lambda made: made,
     **changes: int,
 ) -> tuple[RunFolder, RunRecord]:
     environment = Environment(
@@ -118,11 +121,12 @@ def reproduce(
         pythonpath=(str(FAKES / "site"),),
         env={"FAKE_VLLM_MODE": mode, **(extra_env or {})},
         vllm_version="0.0.fake",
+        package_path=package_path,
         model_path="fake",
     )
     monkeypatch.setattr(session, "prepare", lambda *_args, **_kwargs: environment)
     request = ReproRequest(
-        scenario=scenario(**changes),
+        scenario=routed(scenario(**changes)),
         env_spec=f"existing:{sys.executable}",
         runs_dir=str(tmp_path / "runs"),
         baseline_s=baseline_s,
