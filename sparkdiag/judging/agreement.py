@@ -19,6 +19,8 @@ from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.scenario.model import Scenario
 
 MOST_GUARDS = 6
+_OPTION = "--"
+"""In what a route gives as a guard's reason: ``--dcp 2``."""
 
 
 def agreement_of(stored: StoredRun) -> RouteAgreement | None:
@@ -184,10 +186,11 @@ def _guards(trail: tuple[TrailStep, ...]) -> Iterator[Guard]:
 
 
 def _deciding(trail: tuple[TrailStep, ...]) -> tuple[Guard, ...]:
-    """The guards that keep a way out of reach; where none does, those that were passed."""
+    """The guards that an option of the configuration decides, and those that keep a way out of reach; where there are
+    none, all that were passed."""
     guards = tuple(_guards(trail))
-    closed = tuple(guard for guard in guards if guard.value == "false")
-    return (closed or guards)[:MOST_GUARDS]
+    telling = tuple(guard for guard in guards if guard.value == "false" or _OPTION in guard.because)
+    return (telling or guards)[:MOST_GUARDS]
 
 
 def _doubted(route: Route, way: tuple[str, ...]) -> tuple[Guard, ...]:

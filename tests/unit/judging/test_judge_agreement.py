@@ -151,6 +151,13 @@ def test_a_guard_of_a_caller_that_both_ways_share_is_not_doubted() -> None:
     assert [guard.source for guard in found.doubted] == ["clean_logits"]
 
 
+def test_the_guards_told_are_those_that_an_option_decides_or_that_close_a_way() -> None:
+    passed = guard(ENTRY, 0, "has_prefill", "true", "a prefill")
+    found = compared(route(FUSED_KERNEL, (passed, *FUSED_TRAIL)), seen(IN_FUSED))
+    assert [one.source for one in found.guards] == ["dcp_world_size <= 1", "q_scale is not None"]
+    assert [one.source for one in compared(route(trail=(passed,)), seen(IN_TORCH)).guards] == ["has_prefill"]
+
+
 def test_a_callee_whose_answer_decides_is_doubted_too() -> None:
     """The fused path was thought to apply, and the fallback was seen: the guard before it, or the one in it."""
     found = compared(route(FUSED_KERNEL, FUSED_TRAIL), seen(IN_TORCH))
