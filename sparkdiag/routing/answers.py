@@ -1,11 +1,12 @@
 """Routes of many revisions of one clone, each found once for the files that it was read from."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from sparkdiag.errors import EnvironmentFault, NoEntry, RouteError
 from sparkdiag.evidence.route import Route, RouteConfig
+from sparkdiag.routing.portions import Relevant, cut, relevant, words
 from sparkdiag.routing.route_change import Condition, condition
 from sparkdiag.routing.source_tree import Blob, SourceTree
 from sparkdiag.scenario.model import Scenario
@@ -88,15 +89,17 @@ class _Listening:
 
 
 class Answers:
-    """Asks for a route only where no earlier one was read from the very same files."""
+    """Asks for a route only where no earlier one was read from the same files, or the same portions of them."""
 
     def __init__(self, revisions: Revisions, *, scenario: Scenario, config: RouteConfig, find: FindRoute) -> None:
         self._revisions = revisions
         self._scenario = scenario
         self._config = config
         self._find = find
+        self._roots = words(scenario.model_dump_json() + config.model_dump_json())
         self._by_commit: dict[str, Answer] = {}
         self._by_content: dict[tuple[str, ...], dict[tuple[str | None, ...], Answer]] = {}
+        self._by_portions: dict[tuple[str, ...], dict[Relevant, Answer]] = {}
         self._paths: set[str] = set()
 
     def known(self, sha: str) -> Answer | None:
@@ -108,29 +111,26 @@ class Answers:
         return frozenset(self._paths)
 
     def at(self, sha: str, *, strict: bool = False) -> Answer:
-        """The commit's own answer.
+        """The commit's own answer; lines in it may be another revision's.
 
         Raises ``EnvironmentFault`` when git failed and nothing was read, or at all with ``strict``.
         """
-        answer = self._by_commit.get(sha) or self._same_files(sha)
+        answer = self._by_commit.get(sha) or self._same_content(sha) or self._same_portions(sha)
         if answer is None:
-            answer = self._ask(sha)
+            answer = self.read(sha)
             if isinstance(answer.fault, EnvironmentFault) and strict:
                 raise answer.fault
-            if not answer.hits:
-                self._by_content.setdefault(tuple(answer.reads), {})[tuple(answer.reads.values())] = answer
-            self._paths.update(answer.reads)
+            paths = tuple(answer.reads)
+            self._by_content.setdefault(paths, {})[tuple(answer.reads.values())] = answer
+            portions = self._portions(sha, paths) if answer.tells else None
+            if portions is not None:
+                self._by_portions.setdefault(paths, {})[portions] = answer
+            self._paths.update(paths)
         self._by_commit[sha] = answer
         return answer
 
-    def _same_files(self, sha: str) -> Answer | None:
-        for paths, answers in self._by_content.items():
-            answer = answers.get(self._revisions.oids(sha, paths))
-            if answer is not None:
-                return answer
-        return None
-
-    def _ask(self, sha: str) -> Answer:
+    def read(self, sha: str) -> Answer:
+        """The commit's answer, read from its own files."""
         tree = _Listening(self._revisions.tree(sha), self._revisions)
         route, fault = None, None
         try:
@@ -138,3 +138,34 @@ class Answers:
         except (RouteError, EnvironmentFault) as error:
             fault = error
         return Answer(tree.reads, tree.hits, route, fault)
+
+    def _same_content(self, sha: str) -> Answer | None:
+        for paths, answers in self._by_content.items():
+            answer = answers.get(self._revisions.oids(sha, paths))
+            if answer is not None and self._same_hits(sha, answer):
+                return answer
+        return None
+
+    def _same_portions(self, sha: str) -> Answer | None:
+        for paths, answers in self._by_portions.items():
+            portions = self._portions(sha, paths)
+            answer = None if portions is None else answers.get(portions)
+            if answer is not None and self._same_hits(sha, answer):
+                return replace(answer, reads=dict(zip(paths, self._revisions.oids(sha, paths), strict=True)))
+        return None
+
+    def _same_hits(self, sha: str, answer: Answer) -> bool:
+        tree = self._revisions.tree(sha)
+        return all(tree.holding(text) == hits for text, hits in answer.hits.items())
+
+    def _portions(self, sha: str, paths: Sequence[str]) -> Relevant | None:
+        """None where a file cannot be had, or cut."""
+        tree = self._revisions.tree(sha)
+        try:
+            blobs = [tree.read(path) for path in paths]
+        except (RouteError, EnvironmentFault):
+            return None
+        files = [None if blob is None else cut(blob.text) for blob in blobs]
+        if any(file is None and blob is not None for file, blob in zip(files, blobs, strict=True)):
+            return None
+        return relevant(files, roots=self._roots)

@@ -125,7 +125,7 @@ def route_history(
         new=span.new,
         commits=len(span.parents),
         evaluated=len(walk.read),
-        changes=tuple(_change(turn, commit) for turn, commit in zip(turns, commits, strict=True)),
+        changes=tuple(_change(turn, commit, answers) for turn, commit in zip(turns, commits, strict=True)),
         problems=tuple(_problems(span, found)),
     )
 
@@ -245,9 +245,11 @@ def _telling(answer: Answer) -> Answer | None:
     return answer if answer.tells else None
 
 
-def _change(turn: _Turn, commit: Commit) -> RouteChange:
+def _change(turn: _Turn, commit: Commit, answers: Answers) -> RouteChange:
     before = turn.before.route if turn.before else None
     after = turn.after.route
+    if after is not None and after.revision != turn.sha:
+        after = answers.read(turn.sha).route  # for the lines as they are there
     return RouteChange(
         sha=turn.sha,
         subject=commit.subject,
@@ -268,9 +270,9 @@ def _problems(span: CommitRange, found: Mapping[str, Answer]) -> Iterator[RouteP
                 message=f"a shallow clone: its history is cut off at {sha[:10]}, what changed there is not known",
                 remedy="git fetch --unshallow",
             )
-    told: set[int] = set()
+    told: set[str] = set()
     for sha, answer in found.items():
-        if id(answer) in told or answer.fault is None or (answer.tells and sha != span.new):
+        if answer.fault is None or answer.fault.message in told or (answer.tells and sha != span.new):
             continue
-        told.add(id(answer))
+        told.add(answer.fault.message)
         yield RouteProblem(revision=sha, message=answer.fault.message, remedy=answer.fault.remedy)
