@@ -54,7 +54,8 @@ def compare(record: RunRecord, observation: Observation, scenario: Scenario) -> 
         return found.model_copy(update={"because": other})
     doubt = "" if record.revision.proved else "that the running code is this source is not proved"
     if foreign is not None and not route.not_understood:
-        doubted = _doubted(route, looks.ways[foreign])
+        way, proved = looks.ways[foreign], record.revision.proved
+        doubted = _doubted(route, way, same_lines=proved) or _doubted(route, way, same_lines=False)
         return found.model_copy(update={"answer": "disagree", "doubted": doubted, "because": doubt})
     why = _why_not(route, observation, looks)
     if why is not None:
@@ -89,8 +90,8 @@ class _Looks:
     samples: int = 0
     inside: int = 0
     kernels: Counter[str] = field(default_factory=Counter)
-    ways: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Of each kernel seen, the functions from the entry down to it, as last seen."""
+    ways: dict[str, list[Frame]] = field(default_factory=dict)
+    """Of each kernel seen, the frames from the entry down to it, as last seen."""
     elsewhere: Counter[str] = field(default_factory=Counter)
     """Of samples inside that show no kernel, the innermost function."""
 
@@ -99,17 +100,17 @@ def _looks(route: Route, observation: Observation, *, kernels: frozenset[str]) -
     looks = _Looks()
     for sample in _of_the_phase(route, observation):
         looks.samples += 1
-        below = _below_entry(sample, route.entry)
-        if below is None:
+        way = _from_entry(sample, route.entry)
+        if way is None:
             continue
         looks.inside += 1
-        names = [frame.name for frame in below]
-        place = next((place for place, name in enumerate(names) if name in kernels), None)
+        place = next((place for place, frame in enumerate(way) if place and frame.name in kernels), None)
         if place is None:
-            looks.elsewhere[names[-1] if names else route.entry] += 1
+            looks.elsewhere[way[-1].name] += 1
             continue
-        looks.kernels[names[place]] += 1
-        looks.ways[names[place]] = (route.entry, *names[: place + 1])
+        kernel = way[place].name
+        looks.kernels[kernel] += 1
+        looks.ways[kernel] = way[: place + 1]
     return looks
 
 
@@ -131,14 +132,12 @@ def _of_the_phase(route: Route, observation: Observation) -> Iterator[StackSampl
             yield sample
 
 
-def _below_entry(sample: StackSample, entry: str) -> list[Frame] | None:
-    """The frames that the entry function called, its own callee first; None where no thread is inside it."""
+def _from_entry(sample: StackSample, entry: str) -> list[Frame] | None:
+    """The entry function's frame and what it called, outermost first; None where no thread is inside it."""
     for thread in sample.threads:
-        inner: list[Frame] = []
-        for frame in thread.frames:
-            if frame.name == entry:
-                return inner[::-1]
-            inner.append(frame)
+        place = next((place for place, frame in enumerate(thread.frames) if frame.name == entry), None)
+        if place is not None:
+            return list(thread.frames[place::-1])
     return None
 
 
@@ -193,18 +192,30 @@ def _deciding(trail: tuple[TrailStep, ...]) -> tuple[Guard, ...]:
     return (telling or guards)[:MOST_GUARDS]
 
 
-def _doubted(route: Route, way: tuple[str, ...]) -> tuple[Guard, ...]:
+def _doubted(route: Route, way: list[Frame], *, same_lines: bool) -> tuple[Guard, ...]:
     """Guards of the predicted trails, one of which must be otherwise if ``way`` was taken: those of the function in
-    which the ways part, and of what it called; the callers above it behaved as they were thought to."""
+    which the ways part, the last first, and of what it called there; its callers behaved as they were thought to.
+
+    ``same_lines``: what runs is proved to be what was read. Then nothing behind the line that ``way`` left from counts.
+    """
     found: dict[Guard, None] = {}
+    lines = {frame.name: frame.line for frame in way}
     for reached in route.reached:
         chain = call_chain(reached)
-        shared = [name for name in chain if name in way]
-        parting = shared[-1] if shared else route.entry
-        above = set(chain[: chain.index(parting)]) if parting in chain else set()
-        guards = [guard for guard in _guards(reached.trail) if guard.function not in above]
-        found |= dict.fromkeys(sorted(guards, key=lambda guard: guard.function != parting))
+        parting = next((name for name in reversed(chain) if name in lines), route.entry)
+        own = [guard for guard in _guards(reached.trail) if guard.function == parting]
+        called = [guard for guard in _guards(reached.trail) if guard.function not in chain[: chain.index(parting) + 1]]
+        if same_lines:
+            own = [guard for guard in own if guard.line <= lines[parting]]
+            called = called if _call_line(reached, parting) < lines[parting] else []
+        found |= dict.fromkeys((*reversed(own), *called))
     return tuple(found)[:MOST_GUARDS]
+
+
+def _call_line(reached: Reached, function: str) -> int:
+    """The line from which ``function`` leaves on the trail; 0 where it is not on it."""
+    steps = (step for step in reversed(reached.trail) if step.function == function and step.kind == "call")
+    return next((step.line for step in steps), 0)
 
 
 def call_chain(reached: Reached) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from sparkdiag.evidence.route import Guard
 from sparkdiag.evidence.stored import StoredRun
 
 PUZZLE = "that disagreement is the reviewer's puzzle: a guard is not what the source and the configuration make it"
-_MOST_TOLD = 3
+_MOST_TOLD, _MOST_DOUBTED = 3, 4
 _MOST_SOURCE = 80
 
 
@@ -76,5 +76,6 @@ def _doubt(found: RouteAgreement) -> str:
     if not found.doubted:
         return ""
     one = "this guard" if len(found.doubted) == 1 else "one of these guards"
-    guards = ", or ".join(f"{_guard(guard)} ({guard.path}:{guard.line})" for guard in found.doubted)
-    return f": {one} would have to be otherwise: {guards}"
+    guards = ", or ".join(f"{_guard(guard)} ({guard.path}:{guard.line})" for guard in found.doubted[:_MOST_DOUBTED])
+    more = len(found.doubted) - _MOST_DOUBTED
+    return f": {one} would have to be otherwise: {guards}" + (f", or {more} more" if more > 0 else "")

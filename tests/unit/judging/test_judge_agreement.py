@@ -85,9 +85,9 @@ def record(predicted: Route | None, *, dcp: int = 2, sha: str = SHA, proved: boo
     )
 
 
-def stack(*functions: str) -> ThreadStack:
-    """Of the innermost functions; the entry and what called it are put below."""
-    frames = tuple(Frame(function=name, filename="/x.py", line=1) for name in (*functions, *OUTER))
+def stack(*functions: str, line: int = 30) -> ThreadStack:
+    """Innermost first; what calls the entry is put below. Guards stand at line 10, calls of a trail at line 20."""
+    frames = tuple(Frame(function=name, filename="/x.py", line=line) for name in (*functions, *OUTER))
     return ThreadStack(thread_name="MainThread", frames=frames)
 
 
@@ -115,7 +115,7 @@ def compared(predicted: Route | None, observation: Observation, **proved: object
 IN_TORCH = stack(TORCH, SM12X, DISPATCH, ENTRY)
 IN_HELPER = stack(HELPER, TORCH, SM12X, DISPATCH, ENTRY)
 IN_TRITON = stack("mqa_logits", TRITON, SM12X, DISPATCH, ENTRY)
-IN_FUSED = stack(FUSED_KERNEL, FUSED, ENTRY)
+IN_FUSED = stack(FUSED_KERNEL, FUSED, ENTRY, line=15)
 IN_DISPATCH = stack(DISPATCH, ENTRY)
 IN_TOPK = stack("top_k_per_row", ENTRY)
 OUTSIDE = stack()
@@ -140,9 +140,29 @@ def test_a_kernel_that_the_source_excludes_is_a_disagreement_however_rarely_it_i
     assert [(one.function, one.samples) for one in found.seen] == [(TORCH, 40), (FUSED_KERNEL, 1)]
 
 
-def test_where_the_ways_part_in_the_entry_its_guard_is_doubted_first() -> None:
+def test_where_the_ways_part_in_the_entry_its_guard_is_doubted() -> None:
+    """What was called at line 20 was not reached by who left at line 15: nothing in it matters."""
     found = compared(route(), seen(IN_FUSED))
+    assert [guard.source for guard in found.doubted] == ["dcp_world_size <= 1"]
+
+
+def test_where_it_is_not_proved_what_runs_no_line_excludes_a_guard() -> None:
+    found = compared(route(), seen(IN_FUSED), proved=False)
     assert [guard.source for guard in found.doubted] == ["dcp_world_size <= 1", "clean_logits"]
+
+
+def test_a_guard_behind_the_line_that_was_left_from_is_not_doubted_unless_it_is_all_there_is() -> None:
+    early = stack(FUSED_KERNEL, FUSED, ENTRY, line=9)
+    first = guard(ENTRY, 0, "has_prefill", "true").model_copy(update={"line": 5})
+    found = compared(route(trail=(first, *TORCH_TRAIL)), seen(early))
+    assert [one.source for one in found.doubted] == ["has_prefill"]
+    assert compared(route(), seen(early)).doubted[0].source == "dcp_world_size <= 1"
+
+
+def test_of_the_guards_in_front_of_where_the_ways_part_the_last_comes_first() -> None:
+    first = guard(ENTRY, 0, "has_prefill", "true")
+    found = compared(route(trail=(first, *TORCH_TRAIL)), seen(IN_FUSED))
+    assert [one.source for one in found.doubted] == ["dcp_world_size <= 1", "has_prefill"]
 
 
 def test_a_guard_of_a_caller_that_both_ways_share_is_not_doubted() -> None:
