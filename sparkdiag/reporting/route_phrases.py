@@ -1,5 +1,7 @@
 """A route in words: what was asked, what is reached, how sure it is. Pure; what comes from a repository is harmless."""
 
+import re
+
 from sparkdiag.evidence.route import Executed, ExecutedCall, Reached, Route, RouteConfig, SetValue, Truth
 from sparkdiag.harmless.excerpt import one_line
 
@@ -56,12 +58,18 @@ def stall_mark(found: Route, one: Reached) -> str:
 def answer(found: Route) -> str:
     """What is reached, in one sentence without its end."""
     names = [_kernel(found, name) for name in found.kernels]
-    errors = list(dict.fromkeys(one_line(raised.error, limit=120) for raised in found.raises))
+    errors = list(dict.fromkeys(_error_class(raised.error) for raised in found.raises))
     if not names and not errors:
         return "no kernel was found"
     if not names:
         return f"ends in {' or '.join(errors)}, and reaches no kernel"
     return f"reaches {' or '.join(names)}" + (f"; may end in {' or '.join(errors)}" if errors else "")
+
+
+def _error_class(error: str) -> str:
+    """``RuntimeError`` of ``RuntimeError('DeepGEMM is not available')``."""
+    name = re.match(r"[\w.]+", error)
+    return one_line(name[0] if name else error, limit=80)
 
 
 def _kernel(found: Route, name: str) -> str:

@@ -65,11 +65,11 @@ def _claim(cells: Sequence[MatrixCell], conditions: Conditions, asked: _Asked) -
     sure = sum(cell.stall == "true" for cell in cells)
     open_ = sum(cell.stall == "unknown" for cell in cells)
     if not sure and not open_:
-        return "the stall path is reached in none"
+        return "the stall path is reached in no cell"
     verb = "is reached" if sure else "may be reached"
     unknown = f"{sure} of these cells for certain, {open_} unknown" if sure else f"unknown in {_all(open_)}"
     if not conditions:
-        return f"the stall path {verb} in every one" + (f" ({unknown})" if open_ else "")
+        return f"the stall path {verb} in every cell" + (f" ({unknown})" if open_ else "")
     words = ", ".join(_worded(axis, conditions[axis], asked) for axis in AXES if axis in conditions)
     return f"the stall path {verb} only when: {words} ({unknown if open_ else f'in {_all(sure)}'})"
 

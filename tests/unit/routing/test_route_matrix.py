@@ -122,8 +122,8 @@ def test_an_unknown_cell_is_never_counted_as_safe() -> None:
 
 
 def test_none_and_every_cell() -> None:
-    assert matrix(NEW)[1] == ("In the 1 cell asked the stall path is reached in none.",)
-    assert matrix(NEW, dcp=(2, 4))[1] == ("In the 2 cells asked the stall path is reached in every one.",)
+    assert matrix(NEW)[1] == ("In the 1 cell asked the stall path is reached in no cell.",)
+    assert matrix(NEW, dcp=(2, 4))[1] == ("In the 2 cells asked the stall path is reached in every cell.",)
 
 
 def test_a_revision_without_an_answer_is_a_row_with_its_reason_and_the_others_are_answered() -> None:
@@ -216,10 +216,10 @@ def test_the_sentence_says_no_more_than_the_cells(cells: list[MatrixCell]) -> No
     said = narrowed(cells, NAMES)
     stalls = {cell.stall for cell in cells}
     if "unknown" in stalls:
-        assert "unknown" in said[0] and "reached in none" not in said[0]
-    if " is reached in none" in said[0]:
+        assert "unknown" in said[0] and "reached in no cell" not in said[0]
+    if " is reached in no cell" in said[0]:
         assert stalls == {"false"}
-    if " is reached in every one." in said[0]:
+    if " is reached in every cell." in said[0]:
         assert stalls == {"true"}
     if match := re.search(r"\(in all (\d+) of these cells\)", said[0]):
         assert int(match[1]) == sum(cell.stall == "true" for cell in cells)
