@@ -1,0 +1,59 @@
+"""What was executed beside what the source says. Pure."""
+
+from sparkdiag.evidence.route import ExecutedCall, Route
+
+
+def compared(call: ExecutedCall, route: Route | None, *, entry: str) -> ExecutedCall:
+    """The call with ``agrees``: only what the route passes through, as it passes through it, can be compared."""
+    if route is None:
+        return call
+    told = _static(call, route, entry=entry)
+    if told is None:
+        return _with(call, None, "the route does not pass here")
+    if not call.reached:
+        return _without_kernel(call, route, told)
+    unlike = [name for name in call.reached if not any(same(name, other) for other in told)]
+    if unlike:
+        return _with(call, False, f"executed: {', '.join(call.reached)}; source: {', '.join(told) or 'none'}")
+    return _with(call, True, "")
+
+
+def _static(call: ExecutedCall, route: Route, *, entry: str) -> tuple[str, ...] | None:
+    """The kernels that the route reaches through this call; None where it does not come through."""
+    if call.function == entry:
+        return route.kernels
+    found = []
+    for reached in route.reached:
+        for step in reached.trail:
+            if step.kind == "call" and _calls(step.source, call):
+                found.append(reached.function)
+                break
+    return tuple(dict.fromkeys(found)) or None
+
+
+def _calls(source: str, call: ExecutedCall) -> bool:
+    name = source.partition("(")[0].strip().rpartition(".")[2]
+    if name != call.function:
+        return False
+    return call.clean_logits is None or f"clean_logits={call.clean_logits}" in source
+
+
+def _without_kernel(call: ExecutedCall, route: Route, told: tuple[str, ...]) -> ExecutedCall:
+    if call.raised is not None and call.raised.partition(":")[0] in {
+        raises.error.partition("(")[0] for raises in route.raises
+    }:
+        return _with(call, True, "")
+    if call.raised is None and not call.because and call.clean_logits is None and call.function not in told:
+        ended = "it ended without a kernel"
+        return _with(call, None if not route.exact else False, f"{ended}; source: {', '.join(told)}")
+    return _with(call, None, "" if call.because or call.raised else "it ended without a kernel")
+
+
+def same(executed: str, static: str) -> bool:
+    """Whether two names are the same kernel's: dotted names of operators count by their end."""
+    return executed.rpartition(".")[2] == static.rpartition(".")[2]
+
+
+def _with(call: ExecutedCall, agrees: bool | None, because: str) -> ExecutedCall:
+    told = "; ".join(filter(None, (because, call.because)))
+    return call.model_copy(update={"agrees": agrees, "because": told})
