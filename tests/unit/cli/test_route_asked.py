@@ -1,6 +1,7 @@
 """What is typed after ``sparkdiag route``: read, or refused with cause and remedy before anything is opened."""
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from sparkdiag.cli import route_asked
@@ -117,3 +118,22 @@ def test_the_help_shows_options_in_groups_each_option_once() -> None:
     assert {"--repo", "--rev", "--dcp", "--arch", "--matrix", "--history", "--execute", "--fail-on-stall"} <= set(
         options
     )
+
+
+@pytest.mark.parametrize(
+    ("option", "typed", "offered"),
+    [
+        ("scenario", "sm12", ["sm12x-mqa-prefill"]),
+        ("arch", "sm12", ["sm120", "sm121"]),
+        ("platform", "c", ["cuda", "cpu"]),
+        ("cache", "fp", ["fp8", "fp4"]),
+        ("phase", "", ["prefill", "decode"]),
+        ("dcp", "", ["1", "2"]),
+        ("rev", "fu", ["fused"]),
+    ],
+)
+def test_the_shell_completes_values(option: str, typed: str, offered: list[str]) -> None:
+    command = get_command(app).commands["route"]  # type: ignore[attr-defined]
+    (parameter,) = [one for one in command.params if one.name == option]
+    context = command.make_context("route", [], resilient_parsing=True)
+    assert [item.value for item in parameter.shell_complete(context, typed)] == offered
