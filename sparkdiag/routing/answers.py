@@ -6,7 +6,7 @@ from typing import Protocol
 
 from sparkdiag.errors import EnvironmentFault, NoEntry, RouteError
 from sparkdiag.evidence.route import Route, RouteConfig
-from sparkdiag.routing.portions import Relevant, cut, relevant, words
+from sparkdiag.routing.portions import Reach, cut, reach, words
 from sparkdiag.routing.route_change import Condition, condition
 from sparkdiag.routing.source_tree import Blob, SourceTree
 from sparkdiag.scenario.model import Scenario
@@ -47,6 +47,8 @@ class Answer:
     route: Route | None = None
     fault: RouteError | EnvironmentFault | None = None
     """Why there is no route."""
+    reach: Reach | None = None
+    """What of the files it may depend on; None where that cannot be told."""
 
     @property
     def tells(self) -> bool:
@@ -69,6 +71,7 @@ class _Listening:
     revisions: Revisions
     reads: dict[str, str | None] = field(default_factory=dict)
     hits: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    texts: dict[str, str | None] = field(default_factory=dict)
 
     @property
     def revision(self) -> str:
@@ -81,6 +84,7 @@ class _Listening:
             self.reads[path] = self.revisions.oids(self.revision, [path])[0]
             raise
         self.reads[path] = blob.oid if blob is not None else None
+        self.texts[path] = blob.text if blob is not None else None
         return blob
 
     def holding(self, text: str) -> tuple[str, ...]:
@@ -99,7 +103,6 @@ class Answers:
         self._roots = words(scenario.model_dump_json() + config.model_dump_json())
         self._by_commit: dict[str, Answer] = {}
         self._by_content: dict[tuple[str, ...], dict[tuple[str | None, ...], Answer]] = {}
-        self._by_portions: dict[tuple[str, ...], dict[Relevant, Answer]] = {}
         self._paths: set[str] = set()
 
     def known(self, sha: str) -> Answer | None:
@@ -113,19 +116,16 @@ class Answers:
     def at(self, sha: str, *, strict: bool = False) -> Answer:
         """The commit's own answer; lines in it may be another revision's.
 
-        Raises ``EnvironmentFault`` when git failed and nothing was read, or at all with ``strict``.
+        Raises ``EnvironmentFault`` with ``strict`` when git failed.
         """
-        answer = self._by_commit.get(sha) or self._same_content(sha) or self._same_portions(sha)
+        answer = self._by_commit.get(sha) or self._same_content(sha)
         if answer is None:
             answer = self.read(sha)
             if isinstance(answer.fault, EnvironmentFault) and strict:
                 raise answer.fault
-            paths = tuple(answer.reads)
-            self._by_content.setdefault(paths, {})[tuple(answer.reads.values())] = answer
-            portions = self._portions(sha, paths) if answer.tells else None
-            if portions is not None:
-                self._by_portions.setdefault(paths, {})[portions] = answer
-            self._paths.update(paths)
+            if not answer.hits:
+                self._by_content.setdefault(tuple(answer.reads), {})[tuple(answer.reads.values())] = answer
+            self._paths.update(answer.reads)
         self._by_commit[sha] = answer
         return answer
 
@@ -137,35 +137,32 @@ class Answers:
             route = self._find(tree, scenario=self._scenario, config=self._config)
         except (RouteError, EnvironmentFault) as error:
             fault = error
-        return Answer(tree.reads, tree.hits, route, fault)
+        files = {path: None if text is None else cut(text) for path, text in tree.texts.items()}
+        whole = all(file is not None or tree.texts[path] is None for path, file in files.items())
+        parts = reach(files, roots=self._roots) if whole else None
+        return Answer(tree.reads, tree.hits, route, fault, parts)
+
+    def carried(self, sha: str, before: Answer, *, changed: Mapping[str, str | None]) -> Answer | None:
+        """The answer before, where the commit changes only what that does not depend on in ``changed`` files.
+
+        What a search found is taken to be as before. None where that is not certain.
+        """
+        if before.reach is None or not before.tells:
+            return None
+        tree = self._revisions.tree(sha)
+        for path, oid in changed.items():
+            try:
+                blob = None if oid is None or before.reads[path] is None else tree.read(path)
+            except (RouteError, EnvironmentFault):
+                return None
+            file = None if blob is None else cut(blob.text)
+            if file is None or not before.reach.same_in(path, file):
+                return None
+        return replace(before, reads={**before.reads, **changed})
 
     def _same_content(self, sha: str) -> Answer | None:
         for paths, answers in self._by_content.items():
             answer = answers.get(self._revisions.oids(sha, paths))
-            if answer is not None and self._same_hits(sha, answer):
+            if answer is not None:
                 return answer
         return None
-
-    def _same_portions(self, sha: str) -> Answer | None:
-        for paths, answers in self._by_portions.items():
-            portions = self._portions(sha, paths)
-            answer = None if portions is None else answers.get(portions)
-            if answer is not None and self._same_hits(sha, answer):
-                return replace(answer, reads=dict(zip(paths, self._revisions.oids(sha, paths), strict=True)))
-        return None
-
-    def _same_hits(self, sha: str, answer: Answer) -> bool:
-        tree = self._revisions.tree(sha)
-        return all(tree.holding(text) == hits for text, hits in answer.hits.items())
-
-    def _portions(self, sha: str, paths: Sequence[str]) -> Relevant | None:
-        """None where a file cannot be had, or cut."""
-        tree = self._revisions.tree(sha)
-        try:
-            blobs = [tree.read(path) for path in paths]
-        except (RouteError, EnvironmentFault):
-            return None
-        files = [None if blob is None else cut(blob.text) for blob in blobs]
-        if any(file is None and blob is not None for file, blob in zip(files, blobs, strict=True)):
-            return None
-        return relevant(files, roots=self._roots)

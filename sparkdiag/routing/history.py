@@ -165,7 +165,6 @@ class _Walk:
 
     def _once(self, in_view: frozenset[str]) -> dict[str, Answer]:
         parents = self._span.parents
-        changes = self._span.changes
         self._say_start(len(parents))
         self.read.clear()
         found: dict[str, Answer] = {}
@@ -173,25 +172,32 @@ class _Walk:
             for outside in line:
                 if outside not in found:
                     found[outside] = self._answers.at(outside)
-            before = found[line[0]] if line else None
-            known = self._answers.known(sha)
-            if before is None or known or self._touches(changes.get(sha, ()), before, in_view=in_view):
-                self.read.add(sha)
-                found[sha] = known or self._answers.at(sha)
-            else:
-                found[sha] = before
+            found[sha] = self._next(sha, found[line[0]] if line else None, in_view=in_view)
             if self._progress and number % _STEP == 0:
                 self._progress.advance(number)
         if self._progress:
             self._progress.finish(f"{len(self.read):,} of {len(parents):,} commits read")
         return found
 
-    def _touches(self, changes: Sequence[Change], before: Answer, *, in_view: frozenset[str]) -> bool:
-        return any(
-            (change.path in before.reads and before.reads[change.path] != change.oid)
-            or any(self._moves(change, text, hits, in_view=in_view) for text, hits in before.hits.items())
+    def _next(self, sha: str, before: Answer | None, *, in_view: frozenset[str]) -> Answer:
+        known = self._answers.known(sha)
+        if before is None or known:
+            self.read.add(sha)
+            return known or self._answers.at(sha)
+        changes = self._span.changes.get(sha, ())
+        changed = {
+            change.path: change.oid
             for change in changes
+            if change.path in before.reads and before.reads[change.path] != change.oid
+        }
+        moved = any(
+            self._moves(change, text, hits, in_view=in_view) for text, hits in before.hits.items() for change in changes
         )
+        if not changed and not moved:
+            return before
+        self.read.add(sha)
+        carried = None if moved else self._answers.carried(sha, before, changed=changed)
+        return carried or self._answers.at(sha)
 
     def _moves(self, change: Change, text: str, hits: Sequence[str], *, in_view: frozenset[str]) -> bool:
         """Whether this file comes to hold ``text``, or ceases to."""

@@ -51,7 +51,9 @@ class ModuleSource:
     def replaced(self) -> dict[str, int]:
         """Names that some function assigns through ``global``, with the line."""
         found: dict[str, int] = {}
-        for function in ast.walk(self.tree):
+        lines = [number for number, line in enumerate(self.blob.text.split("\n"), start=1) if "global" in line]
+        holding = [one for one in self.tree.body if any(one.lineno <= line <= (one.end_lineno or 0) for line in lines)]
+        for function in (inner for one in holding for inner in ast.walk(one)):
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 globals_ = {name for node in ast.walk(function) if isinstance(node, ast.Global) for name in node.names}
                 if globals_:

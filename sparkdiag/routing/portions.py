@@ -13,6 +13,7 @@ import ast
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -33,8 +34,6 @@ _CLOSING = re.compile(r"^}[^\S\n]*\n(?:\s*(?:#[^\n]*)?\n)*\Z", re.MULTILINE)
 
 
 Found = TypeVar("Found")
-Relevant = tuple[tuple[bytes, ...] | None, ...]
-"""Of each file the digests of its relevant portions, in order; None for a file that is not there."""
 
 
 @dataclass(frozen=True)
@@ -56,24 +55,39 @@ class FilePortions:
     """Places of the portions that bind a name."""
 
 
-def relevant(files: Sequence[FilePortions | None], *, roots: Iterable[str]) -> Relevant:
+@dataclass(frozen=True)
+class Reach:
+    """What a reading may have looked up: in these files, by path; None for a file that is not there."""
+
+    asked: frozenset[str]
+    """Every name."""
+    digests: Mapping[str, tuple[bytes, ...] | None]
+    """Of each file the portions that bind one of them, in order."""
+
+    def same_in(self, path: str, file: FilePortions) -> bool:
+        """Whether another version of a file has the same portions for these names, so that nothing new is asked for."""
+        return self.digests.get(path) == _found(file, self.asked)
+
+
+def reach(files: Mapping[str, FilePortions | None], *, roots: Iterable[str]) -> Reach:
     """What ``roots``, and all that they lead to, may look up in these files."""
     waiting = [*roots, ALWAYS, "*"]
     asked = set(waiting)
-    found: list[set[int]] = [set() for _ in files]
     while waiting:
         name = waiting.pop()
-        for file, places in zip(files, found, strict=True):
+        for file in files.values():
             for place in file.by_name.get(name, ()) if file is not None else ():
-                if file is not None and place not in places:
-                    places.add(place)
-                    new = file.portions[place].words - asked
-                    asked |= new
-                    waiting += new
-    return tuple(
-        None if file is None else tuple(file.portions[place].digest for place in sorted(places))
-        for file, places in zip(files, found, strict=True)
+                new = file.portions[place].words - asked if file is not None else ()
+                asked.update(new)
+                waiting.extend(new)
+    return Reach(
+        frozenset(asked), {path: None if file is None else _found(file, asked) for path, file in files.items()}
     )
+
+
+def _found(file: FilePortions, asked: AbstractSet[str]) -> tuple[bytes, ...]:
+    places = {place for name, places in file.by_name.items() if name in asked for place in places}
+    return tuple(file.portions[place].digest for place in sorted(places))
 
 
 @lru_cache(maxsize=128)
