@@ -18,7 +18,7 @@ from sparkdiag.evidence.stacks import Frame, StackSample
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.scenario.model import Scenario
 
-MOST_GUARDS = 6
+MOST_GUARDS, MOST_WAYS, LONGEST_CONDITION = 6, 3, 160
 _OPTION = "--"
 """In what a route gives as a guard's reason: ``--dcp 2``."""
 
@@ -49,7 +49,8 @@ def compare(record: RunRecord, observation: Observation, scenario: Scenario) -> 
         samples=looks.samples,
     )
     other = _other_than_read(record, route)
-    foreign = next((one.function for one in found.seen if one.function not in route.kernels), None)
+    own = {bare(name) for name in route.kernels}
+    foreign = next((one.function for one in found.seen if one.function not in own), None)
     if other is not None:
         return found.model_copy(update={"because": other})
     doubt = "" if record.revision.proved else "that the running code is this source is not proved"
@@ -82,7 +83,12 @@ def _known_kernels(route: Route, scenario: Scenario) -> frozenset[str]:
     """Functions that are a kernel, or whose kernel they are, wherever they are seen."""
     leaves = (watched.function for watched in scenario.watch if watched.role == "leaf")
     suspects = (signature.function for signature in scenario.signatures)
-    return frozenset({*route.kernels, *scenario.route.kernels, *suspects, *leaves}) - {route.entry}
+    return frozenset(map(bare, (*route.kernels, *scenario.route.kernels, *suspects, *leaves))) - {route.entry}
+
+
+def bare(name: str) -> str:
+    """A function's name as a frame has it: ``torch.ops.vllm.xpu_fp8_mqa_logits`` -> ``xpu_fp8_mqa_logits``."""
+    return name.rsplit(".", 1)[-1]
 
 
 @dataclass(slots=True)
@@ -167,8 +173,14 @@ def _inexact(route: Route) -> str:
     if not route.reached:
         errors = ", ".join(dict.fromkeys(one.error for one in route.raises))
         return f"by the source no kernel is reached{f', but {errors} raised' if errors else ''}"
-    ways = "; ".join(f"{one.function} if {' and '.join(one.when) or 'nothing else'}" for one in route.reached[:4])
-    return f"the source leaves it open: {ways}"
+    ways = "; ".join(f"{one.function} {_condition(one.when)}" for one in route.reached[:MOST_WAYS])
+    more = len(route.reached) - MOST_WAYS
+    return f"the source leaves it open: {ways}" + (f"; and {more} more ways" if more > 0 else "")
+
+
+def _condition(when: tuple[str, ...]) -> str:
+    text = " and ".join(when)
+    return f"if {text[:LONGEST_CONDITION]}{' …' if len(text) > LONGEST_CONDITION else ''}" if text else "in any case"
 
 
 def _guards(trail: tuple[TrailStep, ...]) -> Iterator[Guard]:

@@ -129,7 +129,10 @@ def trimmed(route: Route) -> Route:
                 _kept_kernel(reached, most_steps=MOST_STEPS if place < MOST_KERNELS else 0)
                 for place, reached in enumerate(route.reached)
             ),
-            "raises": route.raises[:MOST_LINES],
+            "raises": tuple(
+                line.model_copy(update={"error": _kept(line.error), "when": tuple(map(_kept, line.when[:MOST_LINES]))})
+                for line in route.raises[:MOST_LINES]
+            ),
             "guards": (),
             "not_understood": tuple(
                 line.model_copy(update={"source": _kept(line.source), "reason": _kept(line.reason)})
@@ -146,7 +149,7 @@ def _kept_kernel(reached: Reached, *, most_steps: int) -> Reached:
     steps = tuple(
         step.model_copy(update={"source": _kept(step.source), "because": _kept(step.because)}) for step in trail
     )
-    return reached.model_copy(update={"when": tuple(_kept(line) for line in reached.when[:MOST_LINES]), "trail": steps})
+    return reached.model_copy(update={"when": tuple(map(_kept, reached.when[:MOST_LINES])), "trail": steps})
 
 
 def _kept(text: str) -> str:

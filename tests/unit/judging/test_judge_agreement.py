@@ -242,6 +242,18 @@ def test_what_the_source_leaves_open_is_never_agreed_with() -> None:
     assert compared(open_, seen(IN_TRITON)).answer == "disagree"  # all was understood: the set is whole
 
 
+def test_a_kernel_of_a_library_is_recognised_by_its_bare_name() -> None:
+    found = compared(route(f"torch.ops.vllm.{TORCH}"), seen(IN_TORCH))
+    assert found.answer == "agree"
+
+
+def test_what_is_open_is_told_shortly() -> None:
+    long = Reached(function=TRITON, path="lab/kernels.py", line=2, when=("x" * 500,))
+    found = compared(route(exact=False, reached=(*route().reached, *[long] * 9)), seen(IN_TORCH))
+    assert "in any case" in found.because and "7 more ways" in found.because
+    assert len(found.because) < 600
+
+
 def test_a_kernel_outside_what_was_understood_is_no_disagreement() -> None:
     line = NotUnderstood(path="lab/entry.py", line=3, source="match x:", reason="patterns are not understood")
     found = compared(route(exact=False, not_understood=(line,)), seen(IN_FUSED))
