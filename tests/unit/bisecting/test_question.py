@@ -125,6 +125,7 @@ def test_a_search_that_goes_on_keeps_the_predictions_it_began_with() -> None:
     route = {HISTORY.commits[3].sha: "route: a -> b", HISTORY.commits[5].sha: SUSPECTED}
     first = request_for(HISTORY, predicted=tuple(route), predicted_because=route)
     line = begun(first, at="now")
+    assert not line.redacted
     again = request_for(HISTORY, predicted=(HISTORY.commits[5].sha,), predicted_because={})
     with pytest.raises(UsageError, match="predicted"):
         check_same(again, line)
