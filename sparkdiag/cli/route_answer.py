@@ -36,16 +36,21 @@ def _one(asked: Asked, source: Source) -> ExitCode:
     tree = source.tree((*typed.revisions(asked), source.default)[0])
     found = find_route(tree, scenario=source.scenario, config=config_of(asked, source.scenario))
     subject = source.subject(found.revision)
+    ran = None
+    if asked.execute:
+        from sparkdiag.cli.route_executed import executed
+
+        ran = executed(asked, source, tree, found)
 
     def page() -> str:
         from sparkdiag.reporting.route_markdown import render_route
 
-        return render_route(found, subject=subject)
+        return render_route(found, subject=subject, executed=ran)
 
     show(
         asked,
-        document=lambda: route_document(found, subject=subject),
+        document=lambda: route_document(found, subject=subject, executed=ran),
         page=page,
-        text=lambda: route_text(found, columns=columns(), subject=subject),
+        text=lambda: route_text(found, columns=columns(), subject=subject, executed=ran),
     )
     return STALL_CODES[found.stall_path] if asked.fail_on_stall else ExitCode.DONE

@@ -37,7 +37,9 @@ def route_text(found: Route, *, columns: int | None, subject: str = "", executed
     blocks += [_raises(found, places, columns), _not_understood(found, places, columns)]
     blocks.append(_legend(places, columns))
     blocks.append(executed_lines(executed, columns) if executed is not None else [])
-    blocks.append([*told(f"{sentence(phrases.answer(found))}.", columns), *told(phrases.how_exact(found), columns)])
+    ends = [f"{sentence(phrases.answer(found))}.", phrases.how_exact(found)]
+    ends += [f"executed: {phrases.agreement(executed)}"] if executed is not None else []
+    blocks.append([line for end in ends for line in told(end, columns)])
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -156,12 +158,14 @@ def _more(number: int) -> list[str]:
 
 
 def executed_lines(executed: Executed, columns: int | None) -> list[str]:
-    """What running the revision's own dispatch showed, beside what was read."""
-    lines = told(f"executed, {phrases.agreement(executed)}", columns)
-    if executed.python:
-        lines += told(f"  in {one_line(executed.python)}: {one_line('; '.join(executed.sandbox))}", columns, hanging=4)
+    """What running the revision's own dispatch showed: each call, and what bounded the child."""
+    lines = [f"executed with {one_line(executed.python)}:"] if executed.calls and executed.python else []
+    width = max((len(phrases.call_words(call)) for call in executed.calls), default=0)
     for call in executed.calls:
         mark = {True: "agrees", False: "DISAGREES", None: "not compared"}[call.agrees]
-        because = f" ({one_line(call.because)})" if call.because else ""
-        lines += told(f"  {phrases.call_words(call)}  {phrases.came_to(call)}  {mark}{because}", columns, hanging=4)
+        because = f": {one_line(call.because)}" if call.because else ""
+        begin = f"  {phrases.call_words(call):<{width}}  "
+        lines += told(f"{begin}{phrases.came_to(call)}, {mark}{because}", columns, hanging=min(len(begin), 20))
+    for bound in executed.sandbox:
+        lines += told(f"  sandbox: {one_line(bound)}", columns, hanging=4)
     return lines

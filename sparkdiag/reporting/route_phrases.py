@@ -98,7 +98,7 @@ def how_exact(found: Route) -> str:
 def agreement(executed: Executed) -> str:
     """Whether what ran agrees with what was read, in one line."""
     if executed.problem is not None:
-        return f"nothing was executed: {one_line(executed.problem)}"
+        return f"nothing, because: {one_line(executed.problem)}"
     calls = executed.calls
     against = sum(call.agrees is False for call in calls)
     same = sum(call.agrees is True for call in calls)

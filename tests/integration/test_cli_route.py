@@ -1,6 +1,7 @@
 """The real command over a small clone and over the lab's own history: what it says, prints and leaves."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,7 +9,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from sparkdiag.cli.app import main
-from sparkdiag.evidence.route import Route, RouteHistory, RouteMatrix
+from sparkdiag.evidence.route import Executed, ExecutedCall, Route, RouteConfig, RouteHistory, RouteMatrix
+from sparkdiag.routing.source_tree import SourceTree
 from tests.integration.overlay_case import git
 from tests.integration.route_clone_case import ENTRY, RouteClone
 
@@ -233,3 +235,42 @@ def test_the_clone_of_the_config_file_is_read(
     assert "from your config file" in ended.err
     assert ended.document["revision"] == clone.shas["fixed"]
     assert "the lab's own history" in route("--scenario", "lab").err
+
+
+def test_what_the_dispatch_really_reached_stands_beside_the_answer(
+    route: Command, clone: RouteClone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[tuple[str, Path]] = []
+
+    def execute(tree: SourceTree, *, config: RouteConfig, route: Route, python: Path, **_more: Any) -> Executed:
+        heard.append((tree.revision, python))
+        assert config == route.config
+        call = ExecutedCall(function="sparse_attn_indexer", reached=("fp8_mqa_logits_triton",), agrees=False)
+        return Executed(revision=tree.revision, python="Python 3.11", calls=(call,))
+
+    monkeypatch.setattr("sparkdiag.cli.route_executed.execute", execute)
+    asked = ("--repo", str(clone.path), "--rev", "fused", "--arch", "sm121", "--execute")
+    ended = route(*asked, "--env", f"existing:{sys.executable}")
+    assert heard == [(clone.shas["fused"], Path(sys.executable))]
+    assert f"--execute runs code of {clone.shas['fused'][:10]} in a sandbox" in ended.err
+    assert ended.out.splitlines()[-1] == "executed: DISAGREES with what was read: 1 of 1 call"
+    document = route(*asked, "--env", f"existing:{sys.executable}", "--json").document
+    assert document["executed"]["calls"][0]["agrees"] is False
+    assert "**Executed**: DISAGREES" in route(*asked, "--env", f"existing:{sys.executable}", "--format", "md").out
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        ("overlay:HEAD", "error: the environment overlay:HEAD is a revision of its own"),
+        ("existing:/nonexistent", "error: "),
+        ("nonsense", "error: "),
+    ],
+)
+def test_an_environment_that_lends_no_torch_is_refused(
+    route: Command, clone: RouteClone, env: str, message: str
+) -> None:
+    ended = route("--repo", str(clone.path), "--rev", "fused", "--execute", "--env", env)
+    assert ended.code in (2, 4)
+    assert message in ended.err and "next: " in ended.err
+    assert ended.out == ""

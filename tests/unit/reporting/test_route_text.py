@@ -95,11 +95,13 @@ def test_what_ran_stands_beside_what_was_read() -> None:
     )
     executed = Executed(revision="a" * 40, python="Python 3.11, torch 2.13", sandbox=("no network",), calls=calls)
     text = route_text(STALLS, columns=None, executed=executed)
-    assert "executed, DISAGREES with what was read: 1 of 2 calls, 1 cannot be compared" in text
-    assert "  fp8_fp4_mqa_logits(clean_logits=False)  fp8_mqa_logits_triton  DISAGREES" in text
-    assert "  fp8_fp4_mqa_logits(clean_logits=True)  TypeError: no  not compared (no stub)" in text
+    assert text.splitlines()[-1] == "executed: DISAGREES with what was read: 1 of 2 calls, 1 cannot be compared"
+    assert "executed with Python 3.11, torch 2.13:\n" in text
+    assert "  fp8_fp4_mqa_logits(clean_logits=False)  fp8_mqa_logits_triton, DISAGREES\n" in text
+    assert "  fp8_fp4_mqa_logits(clean_logits=True)   TypeError: no, not compared: no stub\n" in text
+    assert "  sandbox: no network\n" in text
     failed = Executed(revision="a" * 40, python="", problem="no torch")
-    assert "executed, nothing was executed: no torch" in route_text(STALLS, columns=None, executed=failed)
+    assert route_text(STALLS, columns=None, executed=failed).endswith("executed: nothing, because: no torch")
 
 
 @pytest.mark.parametrize("columns", [60, 79, 100, 140])
