@@ -3,13 +3,21 @@
 Nothing from a repository reaches the page except through ``safe_text``.
 """
 
-from sparkdiag.evidence.route import Executed, MatrixRevision, Route, RouteHistory, RouteMatrix, RouteProblem
+from sparkdiag.evidence.route import (
+    Executed,
+    MatrixCell,
+    MatrixRevision,
+    Route,
+    RouteHistory,
+    RouteMatrix,
+    RouteProblem,
+)
 from sparkdiag.reporting import route_phrases as phrases
 from sparkdiag.reporting.details import Section, folded, table
 from sparkdiag.reporting.markdown import fitted
 from sparkdiag.reporting.route import MOST_KERNELS, executed_lines, sentence, trail_lines
 from sparkdiag.reporting.route_places import Places
-from sparkdiag.reporting.route_tables import axes_shown, cell_lines, cell_value, history_count, revision_names
+from sparkdiag.reporting.route_tables import axes_shown, cell_value, history_count, revision_names
 from sparkdiag.reporting.safe_text import code, fence, prose
 
 _ROWS_AT_ONCE = 60
@@ -17,6 +25,7 @@ _ROWS_AT_ONCE = 60
 _CHANGES_AT_ONCE = 20
 _MOST_ROWS = 300
 _MOST_LINES = 20
+_MOST_ENDS = 4
 _MOST_TREE_CHARS = 12_000
 _IN_JSON = "`--json`"
 _MARK = {"true": f"**{phrases.STALL}**", "unknown": "unknown", "false": "no"}
@@ -107,16 +116,20 @@ def _cells(found: RouteMatrix, varied: tuple[str, ...], *, most: int) -> str:
         (
             *(code(cell_value(cell, axis, names)) for axis in varied),
             _MARK[cell.stall],
-            prose(cell.problem) if cell.problem is not None else ", ".join(_end(line) for line in cell_lines(cell)),
+            _ends(cell),
         )
         for cell in found.cells[:most]
     ]
     return table((*varied, "stall path", "reaches"), rows) if rows else ""
 
 
-def _end(line: str) -> str:
-    word, name = ("or ", line.removeprefix("or ")) if line.startswith("or ") else ("", line)
-    return f"{word}{code(name)}"
+def _ends(cell: MatrixCell) -> str:
+    if cell.problem is not None:
+        return f"no answer: {prose(cell.problem)}"
+    named = [code(name, at_most=60) for name in cell.kernels[:_MOST_ENDS]]
+    errors = list(dict.fromkeys(code(phrases.error_class(error)) for error in cell.raises))[:_MOST_ENDS]
+    named += [f"an error: {', '.join(errors)}"] if errors else []
+    return " or ".join(named) or "no kernel"
 
 
 def _revision(one: MatrixRevision) -> str:

@@ -58,7 +58,7 @@ def stall_mark(found: Route, one: Reached) -> str:
 def answer(found: Route) -> str:
     """What is reached, in one sentence without its end."""
     names = [_kernel(found, name) for name in found.kernels]
-    errors = list(dict.fromkeys(_error_class(raised.error) for raised in found.raises))
+    errors = list(dict.fromkeys(error_class(raised.error) for raised in found.raises))
     if not names and not errors:
         return "no kernel was found"
     if not names:
@@ -66,7 +66,7 @@ def answer(found: Route) -> str:
     return f"reaches {' or '.join(names)}" + (f"; may end in {' or '.join(errors)}" if errors else "")
 
 
-def _error_class(error: str) -> str:
+def error_class(error: str) -> str:
     """``RuntimeError`` of ``RuntimeError('DeepGEMM is not available')``."""
     name = re.match(r"[\w.]+", error)
     return one_line(name[0] if name else error, limit=80)

@@ -1,6 +1,6 @@
 """What the terminal shows of many routes: the matrix of configurations, and the changes in a history. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sparkdiag.evidence.route import MatrixCell, MatrixRevision, RouteChange, RouteHistory, RouteMatrix, RouteProblem
 from sparkdiag.harmless.excerpt import one_line
@@ -32,13 +32,23 @@ def revision_names(revisions: Sequence[MatrixRevision]) -> dict[str, str]:
     return {one.revision: one_line(one.name, limit=_NAME_CHARS) for one in reversed(revisions)}
 
 
-def cell_lines(cell: MatrixCell) -> list[str]:
-    """What a cell reaches: one line a kernel, one an error."""
+def error_notes(cells: Sequence[MatrixCell]) -> dict[str, int]:
+    """The errors that cells may end in, each with its number below the table."""
+    errors = dict.fromkeys(error for cell in cells for error in cell.raises)
+    return {error: number for number, error in enumerate(errors, start=1)}
+
+
+def cell_lines(cell: MatrixCell, notes: Mapping[str, int]) -> list[str]:
+    """What a cell reaches, one line a kernel; an error is told by its number."""
     if cell.problem is not None:
         return [f"no answer: {one_line(cell.problem)}"]
-    ends = [*cell.kernels, *(f"error: {error}" for error in cell.raises)]
-    shown = [one_line(end, limit=_KERNEL_CHARS) for end in ends] or ["no kernel"]
-    return [shown[0], *(f"or {end}" for end in shown[1:])]
+    numbers = (
+        f"[{','.join(str(number) for number in sorted(notes[error] for error in cell.raises))}]" if cell.raises else ""
+    )
+    if not cell.kernels:
+        return [f"error {numbers}" if numbers else "no kernel"]
+    first, *more = (one_line(kernel, limit=_KERNEL_CHARS) for kernel in cell.kernels)
+    return [f"{first} {numbers}".rstrip(), *(f"or {kernel}" for kernel in more)]
 
 
 def matrix_text(found: RouteMatrix, *, columns: int | None) -> str:
@@ -47,20 +57,26 @@ def matrix_text(found: RouteMatrix, *, columns: int | None) -> str:
     hidden = frozenset(varied)
     names = revision_names(found.revisions)
     head = [*varied, "stall path", "reaches"]
+    notes = error_notes(found.cells)
     rows: list[list[str]] = [head]
     for cell in found.cells:
-        first, *more = cell_lines(cell)
+        first, *more = cell_lines(cell, notes)
         rows.append([*(cell_value(cell, axis, names) for axis in varied), phrases.STALL_WORDS[cell.stall], first])
         rows += [[*("" for _ in varied), "", line] for line in more]
     where = told(f"{phrases.config_words(found.config, without=hidden)}; {phrases.size_words(found.config)}", columns)
     blocks = [
         where if "rev" in hidden else [*told(_revisions(found), columns), *where],
         _table(rows, columns=columns) if found.cells else [],
+        [line for error, number in notes.items() for line in told(_noted(error, number), columns, hanging=4)],
         _problems(found.problems, columns),
         [line for one in found.revisions for line in told(_named(one), columns)] if "rev" in hidden else [],
         [line for sentence in found.narrowed for line in told(one_line(sentence, limit=1000), columns)],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _noted(error: str, number: int) -> str:
+    return f"[{number}] may end in {one_line(error)}"
 
 
 def _revisions(found: RouteMatrix) -> str:
@@ -90,7 +106,7 @@ def _problems(problems: Sequence[RouteProblem], columns: int | None) -> list[str
     for one in problems:
         name = phrases.short(one.revision) if len(one.revision) == 40 else one_line(one.revision, limit=_NAME_CHARS)
         lines += told(f"{name}  no answer: {one_line(one.message)}", columns, hanging=4)
-        lines += told(f"  next: {one_line(one.remedy)}", columns, hanging=4) if one.remedy else []
+        lines += [f"  next: {one_line(one.remedy)}"] if one.remedy else []  # to copy: never broken
     return lines
 
 

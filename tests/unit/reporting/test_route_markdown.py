@@ -120,7 +120,7 @@ def test_a_matrix_is_a_table_under_the_sentence_that_narrows_the_claim() -> None
     rows = [token for token in tokens if token.type == "tr_open"]
     assert len(rows) == 1 + len(MATRIX.cells)
     assert "| `after` | `2` | `sm121` | **STALL PATH** | `_fp8_mqa_logits_torch` |" in page
-    assert "| `before` | `1` | `sm90` | no | `deep_gemm_logits`, or `b` |" in page
+    assert "| `before` | `1` | `sm90` | no | `deep_gemm_logits` or `b` |" in page
     assert "- `gone`: no answer, " in page
     assert "- `after` is `f6c6e54f4a` `Route things`" in page
 
