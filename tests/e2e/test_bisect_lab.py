@@ -87,6 +87,7 @@ def found(folder: Path, killed: list[dict[str, Any]]) -> dict[str, Any]:
 def test_the_gate_commit_is_found_as_the_fix(found: dict[str, Any]) -> None:
     assert (found["outcome"], found["direction"]) == ("found", "fix")
     assert [commit["sha"] for commit in found["commits"]] == [FIX_COMMIT]
+    assert any(f"route: {SUSPECT} -> fp8_mqa_logits_triton" in note for note in found["notes"]), "it was predicted"
     assert engines() == []
     assert shared_memory() == []
 

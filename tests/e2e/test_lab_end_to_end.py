@@ -91,6 +91,13 @@ def test_both_ranks_are_seen_in_the_fallback_with_its_loop_variables(dcp2: dict[
         assert {"head_start", "k_start", "seq_len_kv", "num_heads"} <= names
 
 
+def test_the_source_says_what_the_stacks_show(dcp1: dict[str, Any], dcp2: dict[str, Any]) -> None:
+    assert (dcp2["route"]["predicted"], dcp2["route"]["answer"]) == ([SUSPECT], "agree")
+    assert "dcp_world_size <= 1" in [guard["source"] for guard in dcp2["route"]["guards"]]
+    assert dcp1["route"]["predicted"] == ["fp8_mqa_topk_triton"]
+    assert dcp1["route"]["answer"] in ("agree", "not compared")  # a fast kernel may never be on a stack
+
+
 def test_the_report_answers_the_two_questions_on_its_first_screen(dcp2: dict[str, Any]) -> None:
     screen = "\n".join((Path(dcp2["run_dir"]) / "report.md").read_text(encoding="utf-8").splitlines()[:40])
     assert SUSPECT in screen
@@ -103,3 +110,4 @@ def test_an_old_run_is_judged_again_offline_and_comes_out_the_same(dcp2: dict[st
     again = sparkdiag("report", dcp2["run_dir"], cwd=folder, expect=0)
     for key in ("outcome", "mode", "kind", "function"):
         assert again["verdict"][key] == dcp2["verdict"][key]
+    assert again["route"] == dcp2["route"]
