@@ -6,11 +6,12 @@
 Of each clone: every commit since two before the scenario's suspect that touches the dispatch's files; where the clone
 lacks it, as many as ``--sample`` says, evenly over the history of the entry function's file. Each is read and run for
 every configuration (``--dcp`` x ``--arch`` x ``--cache`` x ``--phase``), at the prompt's last chunk and as a prompt of
-a single chunk; the dispatch functions with ``clean_logits`` true and false. A run of the entry function counts as
+a single chunk; the dispatch functions with ``clean_logits`` true and false. A call counts as
 
 * ``agree``: it reached the one kernel that the source names;
 * ``in set``: the source names several, each with its condition, and the run reached one of them;
-* ``not run``: it ended before a kernel, and why is told;
+* ``apart``: a dispatch function that the route does not pass, or passes with another ``clean_logits``;
+* ``not run``: the entry function ended before a kernel; why is told;
 * ``WRONG``: it reached a kernel that the source does not name. Then the exit status is 1.
 
 ``--executed-only`` runs without reading: truth to check a reader by.
@@ -34,7 +35,7 @@ from sparkdiag.routing.route import find_route
 from sparkdiag.scenario.load import load_scenario
 from sparkdiag.scenario.model import Scenario
 
-AGREE, IN_SET, NOT_RUN, WRONG = "agree", "in set", "not run", "WRONG"
+AGREE, IN_SET, APART, NOT_RUN, WRONG = KINDS = "agree", "in set", "apart", "not run", "WRONG"
 FILES = ("*sparse_attn_indexer.py", "*deep_gemm*.py", "*sm12x*.py", "*sparklab/*.py")
 
 
@@ -163,10 +164,14 @@ def judged(repo: str, config: RouteConfig, route: Route | None, answer: Executed
         if call.agrees is False:
             verdict = WRONG
         elif call.agrees is None:
-            verdict = NOT_RUN
+            verdict = APART if call.function != route_entry(route) else NOT_RUN
         else:
             verdict = AGREE if exact or not call.reached else IN_SET
         yield Row(repo, answer.revision, config, call, static, exact, verdict)
+
+
+def route_entry(route: Route | None) -> str:
+    return route.entry if route else ""
 
 
 def told(config: RouteConfig) -> str:
@@ -185,7 +190,7 @@ def print_rows(rows: Sequence[Row], trouble: Sequence[str], *, every: bool) -> N
     print(f"{len({(row.repo, row.revision) for row in rows})} revisions, {len(rows)} calls")
     for function in dict.fromkeys(row.call.function for row in rows):
         counted = Counter(row.judged for row in rows if row.call.function == function)
-        print(f"  {function:40} " + ", ".join(f"{counted[kind]} {kind}" for kind in (AGREE, IN_SET, NOT_RUN, WRONG)))
+        print(f"  {function:40} " + ", ".join(f"{counted[kind]} {kind}" for kind in KINDS))
 
 
 def as_json(row: Row) -> dict[str, Any]:

@@ -39,9 +39,10 @@ def _calls(source: str, call: ExecutedCall) -> bool:
 
 
 def _without_kernel(call: ExecutedCall, route: Route, told: tuple[str, ...]) -> ExecutedCall:
-    if call.raised is not None and call.raised.partition(":")[0] in {
-        raises.error.partition("(")[0] for raises in route.raises
-    }:
+    if call.raised is not None and any(
+        call.raised.startswith(f"{one.error.partition('(')[0]}:") and call.raised.endswith(f"({one.path}:{one.line})")
+        for one in route.raises
+    ):
         return _with(call, True, "")
     if call.raised is None and not call.because and call.clean_logits is None and call.function not in told:
         ended = "it ended without a kernel"

@@ -111,6 +111,8 @@ _PAGED_KV = {
     "fp8": f"uint8[keys, {BLOCK_TOKENS}, 1, head_dim + 4]",
     "fp4": f"uint8[keys, {BLOCK_TOKENS}, 1, head_dim // 2 + head_dim // 32]",
 }
+LENGTHS = {"seq_lens": "keys", "context_lens": "keys", "decode_lens": "1", "block_table": "0", "block_tables": "0"}
+"""Of one request: these tensors hold this number only, so that their contents may be read."""
 QUERIES = ("q_quant", "q_fp8", "q_values", "q")
 
 
@@ -217,6 +219,9 @@ def described(scenario: Scenario, config: RouteConfig, *, rows: int | None = Non
         given = given_for(settings, config, sizes)
         told: Mapping[str, AnyValue] = {**given.anywhere, **given.entry, **given.insisted}
         found.update((name, _described(value)) for name, value in told.items() if _described(value) is not _NOTHING)
+    for name, value in _texts(scenario, config, LENGTHS, rows=rows).items():
+        if isinstance(found.get(name), dict) and config.phase == "decode":
+            found[name]["filled"] = value
     return found
 
 

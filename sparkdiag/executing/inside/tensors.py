@@ -25,6 +25,11 @@ READS = frozenset((
     "nonzero",
 ))
 """Need contents."""
+SAME = frozenset((
+    "__getitem__", "contiguous", "view", "reshape", "squeeze", "unsqueeze", "flatten", "to", "int", "long", "max",
+    "min",
+))
+"""What they give holds the same number as a tensor that holds one number only."""
 # fmt: on
 REAL_OPS = ("aten", "prim", "prims")
 STAYS = frozenset(["cuda", "cpu", "pin_memory", "npu", "xpu"])
@@ -90,6 +95,8 @@ def _watch(torch: Any, context_of: Callable[[], Context]) -> Any:
             if name in WORKS:
                 context_of().record("torch" if name in COMPUTES else "work", name)
             if name in READS:
+                if hasattr(args[0], "filled") and name in ("item", "__int__", "__index__", "tolist"):
+                    return _contents(args[0]) if name == "tolist" else args[0].filled
                 raise NotKnown(f"a tensor's contents (.{name}())")
             if name in STAYS:
                 return args[0]
@@ -99,9 +106,34 @@ def _watch(torch: Any, context_of: Callable[[], Context]) -> Any:
                 kwargs.pop("pin_memory", None)
             elif name == "to":
                 args, kwargs = _without_device(torch, args, kwargs)
-            return func(*args, **kwargs)
+            elif name in ("__getitem__", "__setitem__"):
+                args = (args[0], _plain_key(args[1]), *args[2:])
+            try:
+                made = func(*args, **kwargs)
+            except (RuntimeError, NotImplementedError) as error:
+                if "meta" not in str(error):
+                    raise
+                raise NotKnown(f"a tensor's contents (.{name}())") from error
+            if name in SAME and hasattr(args[0], "filled"):
+                made.filled = args[0].filled
+            return made
 
     return Watch()
+
+
+def _plain_key(key: Any) -> Any:
+    """An index with numbers in place of the tensors that hold one."""
+    if isinstance(key, tuple):
+        return tuple(_plain_key(part) for part in key)
+    return key.filled if hasattr(key, "filled") and not key.shape else key
+
+
+def _contents(tensor: Any) -> Any:
+    """Of a tensor that holds one number only, as ``tolist`` gives it."""
+    found: Any = tensor.filled
+    for size in reversed(tuple(tensor.shape)):
+        found = [found] * size
+    return found
 
 
 def _without_device(

@@ -91,7 +91,10 @@ class World(Context):
             return given
         if "tensor" in given:
             dtype, shape = given["tensor"]
-            return self.torch.empty(shape, dtype=getattr(self.torch, dtype), device="meta")
+            made = self.torch.empty(shape, dtype=getattr(self.torch, dtype), device="meta")
+            if "filled" in given:
+                made.filled = given["filled"]
+            return made
         if "tuple" in given:
             return tuple(self.built(name, item) for item in given["tuple"])
         if "list" in given:
