@@ -50,7 +50,7 @@ class TrailStep(Value):
     path: str
     line: int
     source: str
-    """The guard's expression, or the call with the arguments that matter: ``fp8_fp4_mqa_logits(clean_logits=False)``."""
+    """The guard's expression, or the call with the arguments that matter: ``mqa_logits(clean_logits=False)``."""
     value: Truth = "unknown"
     """Of a guard."""
     because: str = ""

@@ -14,7 +14,8 @@ from sparkdiag.evidence.route import (
     RouteMatrix,
     RouteProblem,
 )
-from sparkdiag.routing.history import FindRoute, Progress
+from sparkdiag.routing.answers import FindRoute
+from sparkdiag.routing.history import Progress
 from sparkdiag.routing.narrowing import narrowed
 from sparkdiag.routing.route import find_route
 from sparkdiag.routing.source_tree import SourceTree
