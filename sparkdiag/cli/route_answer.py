@@ -1,5 +1,7 @@
 """What ``sparkdiag route`` does once its options are understood: open the source, follow it, tell."""
 
+import re
+
 from sparkdiag.cli import route_asked as typed
 from sparkdiag.cli.bisect_search import say
 from sparkdiag.cli.failures import print_error
@@ -7,10 +9,12 @@ from sparkdiag.cli.route_asked import Asked
 from sparkdiag.cli.route_shown import STALL_CODES, columns, show
 from sparkdiag.cli.route_source import Source, config_of, opened
 from sparkdiag.errors import ExitCode, SparkdiagError
+from sparkdiag.evidence.route import Route
 from sparkdiag.reporting.route import route_text
 from sparkdiag.reporting.route_document import route_document
 from sparkdiag.reproducing.signals import Terminated, sigterm_raises
 from sparkdiag.routing.route import find_route
+from sparkdiag.routing.source_tree import SourceTree
 
 
 def answer(asked: Asked) -> ExitCode:
@@ -35,6 +39,8 @@ def answer(asked: Asked) -> ExitCode:
 def _one(asked: Asked, source: Source) -> ExitCode:
     tree = source.tree((*typed.revisions(asked), source.default)[0])
     found = find_route(tree, scenario=source.scenario, config=config_of(asked, source.scenario))
+    for name in unmentioned(found, tree):
+        say(f"no file on the way holds {name}, so --set {name}=… decides nothing")
     subject = source.subject(found.revision)
     ran = None
     if asked.execute:
@@ -54,3 +60,14 @@ def _one(asked: Asked, source: Source) -> ExitCode:
         text=lambda: route_text(found, columns=columns(), subject=subject, executed=ran),
     )
     return STALL_CODES[found.stall_path] if asked.fail_on_stall else ExitCode.DONE
+
+
+def unmentioned(found: Route, tree: SourceTree) -> tuple[str, ...]:
+    """The names of ``--set`` that stand in none of the files that the answer was read from: slips of the keyboard."""
+    texts = [blob.text for path in found.files if (blob := tree.read(path)) is not None]
+    names = (one.name for one in found.config.set)
+    return tuple(name for name in names if not any(_word(name).search(text) for text in texts))
+
+
+def _word(name: str) -> re.Pattern[str]:
+    return re.compile(rf"\b{re.escape(name.rpartition('.')[2])}\b")

@@ -164,8 +164,11 @@ def executed_lines(executed: Executed, columns: int | None) -> list[str]:
     for call in executed.calls:
         mark = {True: "agrees", False: "DISAGREES", None: "not compared"}[call.agrees]
         because = f": {one_line(call.because)}" if call.because else ""
-        begin = f"  {phrases.call_words(call):<{width}}  "
-        lines += told(f"{begin}{phrases.came_to(call)}, {mark}{because}", columns, hanging=min(len(begin), 20))
+        ended = f"{phrases.came_to(call)}, {mark}{because}"
+        if columns is None:
+            lines.append(f"  {phrases.call_words(call):<{width}}  {ended}")
+        else:
+            lines += [*told(f"  {phrases.call_words(call)}", columns), *told(f"      {ended}", columns, hanging=6)]
     for bound in executed.sandbox:
         lines += told(f"  sandbox: {one_line(bound)}", columns, hanging=4)
     return lines

@@ -219,6 +219,15 @@ def test_without_a_clone_the_labs_own_history_is_read(route: Command) -> None:
     assert (wrong.code, "gate-dropped" in wrong.err) == (2, True)
 
 
+def test_a_name_that_is_set_and_stands_nowhere_is_told(route: Command, clone: RouteClone) -> None:
+    asked = ("--repo", str(clone.path), "--rev", "gated", "--arch", "sm121", "--set")
+    assert "no file on the way holds clean_logit, so" in route(*asked, "clean_logit=True").err
+    ended = route(*asked, "clean_logits=True")
+    assert len(ended.err.splitlines()) == 1
+    assert "Reaches fp8_mqa_logits_triton." in ended.out
+    assert "--set clean_logits=True" in ended.out
+
+
 def test_a_scenario_about_vllm_needs_a_clone(route: Command) -> None:
     ended = route("--scenario", "sm12x-mqa-prefill")
     assert ended.code == 2
