@@ -7,6 +7,7 @@ whatever two revisions have in common is read once.
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
@@ -129,11 +130,21 @@ class BlobReader:
         return known[sha]
 
     def _search(self, sha: str, text: str) -> set[str]:
+        if self._partial and self._lacks_python(sha):  # git grep would go on without them
+            raise self._fault(NotRead("missing"), what=f"Python files of {sha[:_SHOWN]}")
         plain = ("--full-name", "--no-recurse-submodules", "--no-color", "--no-textconv")
         said = self.clone.output("grep", "-l", "-z", "-a", "-F", *plain, "-e", text, sha, "--", "*.py", ok=(0, 1))
         if said is None:
             raise self._fault(NotRead("failed"), what=f"the Python files of {sha[:_SHOWN]}")
         return set(_readable_names(said, prefix=f"{sha}:"))
+
+    @cached_property
+    def _partial(self) -> bool:
+        return self.clone.is_partial()
+
+    def _lacks_python(self, sha: str) -> bool:
+        said = self.clone.output("rev-list", "--objects", "--no-walk", "--missing=print", sha, "--", "*.py")
+        return said is None or any(line.startswith(b"?") for line in said.split(b"\n"))
 
     def _moved(self, near: str, sha: str, *, text: str) -> set[str] | None:
         """What holds ``text`` at ``sha``, from what does at ``near``; None where they differ in too many files."""
@@ -189,7 +200,7 @@ class BlobReader:
 
     def _fault(self, found: NotRead, *, what: str) -> EnvironmentFault:
         folder = self.clone.folder
-        if self.clone.is_partial():
+        if self._partial:
             return EnvironmentFault(
                 f"{folder} is a partial clone that lacks {what}",
                 remedy=f"git -C {quote(str(folder))} fetch --refetch --no-filter",

@@ -46,6 +46,7 @@ ENVIRONMENT = {
     "GIT_GRAFT_FILE": os.devnull,
     "LC_ALL": "C",
 }
+UNREADABLE = "unable to read"
 MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 
 
@@ -103,7 +104,7 @@ class Clone:
                 if file is not None and stdin is not None:
                     file.write(stdin)
                     file.seek(0)
-                status, _, _ = self._git.execute(
+                status, _, errors = self._git.execute(
                     [*PLAIN, *SAFE, *self._place, *words],
                     istream=file,
                     output_stream=cast(BinaryIO, kept),
@@ -114,6 +115,8 @@ class Clone:
                     env=env,
                 )
         except (GitError, OSError, ValueError):  # ValueError: a NUL among the words
+            return None
+        if UNREADABLE in errors:  # git grep goes on without the file
             return None
         if limit is None and kept.dropped:
             return None
