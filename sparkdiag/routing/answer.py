@@ -137,29 +137,22 @@ def _shown(step: Step) -> TrailStep:
     )
 
 
-def guards_of(reached: Sequence[Reached]) -> tuple[Guard, ...]:
-    """Every guard of the trails once; one that is passed both ways is unknown, with both reasons."""
+def guards_of(reached: Sequence[Reached], contexts: Sequence[Context]) -> tuple[Guard, ...]:
+    """Every guard of the trails once; one that is true on one way and false on another is unknown, for both reasons."""
     found: dict[tuple[str, int, str], Guard] = {}
     for step in (step for one in reached for step in one.trail if step.kind == "guard"):
         key = (step.path, step.line, step.source)
-        value = "unknown" if step.assumed else step.value
-        guard = Guard(
+        told = {truth: why for context in contexts for truth, why in context.passed.get(key, {}).items()}
+        reasons = dict.fromkeys(why for why in told.values() if why)
+        both = len(told) > 1 or step.assumed
+        found[key] = Guard(
             function=step.function,
             path=step.path,
             line=step.line,
             source=step.source,
-            value=value,
-            because=step.because,
+            value="unknown" if both else step.value,
+            because="; ".join(reasons) if both else step.because,
         )
-        other = found.get(key)
-        if other is not None and other.value != guard.value:
-            because = (
-                other.because
-                if other.value == "unknown"
-                else f"{other.value}: {other.because}; {guard.value}: {guard.because}"
-            )
-            guard = other.model_copy(update={"value": "unknown", "because": because})
-        found[key] = guard
     return tuple(found.values())
 
 

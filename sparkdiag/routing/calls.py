@@ -1,6 +1,7 @@
 """Calls: functions of the repository are read in their turn; what lies outside is answered where it can be told."""
 
 import ast
+from dataclasses import replace
 
 from sparkdiag.routing import outside, tensors
 from sparkdiag.routing.binding import bound_parameters
@@ -33,8 +34,8 @@ TALK = ("logger.", "log.", "logging.", "warnings.")
 def call(context: Context, frame: Frame, node: ast.Call, state: State) -> Evaluated:
     """What a call gives, on every way that it may go."""
     name = first_name(node.func)
-    if name.startswith(TALK) or name in ("print", "super"):
-        return [(Known(None), state)] if name != "super" else [(fresh("super"), state)]
+    if name.startswith(TALK) or name == "print":
+        return _passed_over(context, frame, node, state)
     if isinstance(node.func, ast.Subscript):
         return _launch(context, frame, node, state)
     if is_support(context, name):
@@ -85,11 +86,19 @@ def _callees(
 
 
 def _launch(context: Context, frame: Frame, node: ast.Call, state: State) -> Evaluated:
-    """``kernel[grid](...)``: a Triton launch, by the name of the kernel."""
+    """``kernel[grid](...)``: a Triton launch, by the name of the kernel; of a table of functions nothing is known."""
     base = node.func.value if isinstance(node.func, ast.Subscript) else node.func
     name = first_name(base) or first_line(base)
-    runs_kernel(context, frame, node, name, state, external=False)
-    return [(fresh("launch", tensor=False), state)]
+    arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+    found: Evaluated = []
+    for kernel, before in evaluate(context, frame, base, state):
+        for _, after in evaluate_all(context, frame, arguments, before):
+            if isinstance(kernel, Function | External):
+                runs_kernel(context, frame, node, name, after, external=isinstance(kernel, External))
+            elif not context.quiet:
+                context.puzzled(frame, node, f"what {name}[…] calls is not known")
+            found.append((fresh("launch"), after))
+    return found
 
 
 def _dispatch(
@@ -191,16 +200,12 @@ def _followed(
     module = context.program.module(function.module)
     if module is None:
         return [(fresh(function.name, f"{function.module} cannot be read"), state)]
-    inside = function.name.startswith(f"{frame.function.rpartition('.')[0] or frame.function}.") and bool(
-        function.closure
-    )
-    enclosing = (*state.names.items(), *function.closure) if inside else function.closure
-    inner = Frame(function.name, module, frame.depth + 1, enclosing=tuple(enclosing))
+    inner = Frame(function.name, module, frame.depth + 1, enclosing=function.closure)
     names = bound_parameters(context, inner, function, arguments, keywords)
     step = Step("call", frame.depth, frame.function, frame.module.path, node.lineno, shown(node, arguments, keywords),
                 about=function.symbol)  # fmt: skip
     trail = state.trail if context.quiet else (*state.trail, step)
-    entered = State(names, state.assumed, trail)
+    entered = State(names, state.assumed, trail, state.asserted)
     context.chain.append(function)
     try:
         before = len(context.events)
@@ -217,10 +222,10 @@ def _returned(context: Context, function: Function, ways: Evaluated, state: Stat
     """Ways that give the same come back as one."""
     if any(isinstance(value, Known) and isinstance(value.value, bool) for value, _ in ways):
         context.returned.add(function.symbol)
-    back = [State({**state.names, RETURNED: value}, way.assumed, way.trail) for value, way in ways]
+    back = [replace(way, names={**state.names, RETURNED: value}) for value, way in ways]
     if function.name in context.settings.kernels:
         return _from_kernel(context, function, merged(back), state)
-    return [(one.names[RETURNED], State(state.names, one.assumed, one.trail)) for one in merged(back)]
+    return [(one.names[RETURNED], replace(one, names=state.names)) for one in merged(back)]
 
 
 def _from_kernel(context: Context, function: Function, ways: list[State], state: State) -> Evaluated:
@@ -235,7 +240,7 @@ def _from_kernel(context: Context, function: Function, ways: list[State], state:
             one, other = grouped[place]
             grouped[place] = joined(one, value) or value, State({}, {}, common(other.trail, way.trail))
     if len(grouped) == 1:
-        return [(grouped[0][0], State(state.names, state.assumed, grouped[0][1].trail))]
+        return [(grouped[0][0], replace(state, trail=grouped[0][1].trail))]
     found: Evaluated = []
     for value, way in grouped:
         symbol = f"{function.symbol} returns {symbol_of(value)}#{len(context.conditions)}"
@@ -243,7 +248,7 @@ def _from_kernel(context: Context, function: Function, ways: list[State], state:
         module = context.program.module(function.module)
         place_text = f"{module.path if module else function.module}:{function.node.lineno}"
         context.conditions[symbol] = Condition(text, place_text, False)
-        found.append((value, State(state.names, {**state.assumed, symbol: True}, way.trail)))
+        found.append((value, replace(state, assumed={**state.assumed, symbol: True}, trail=way.trail)))
     return found
 
 

@@ -29,6 +29,8 @@ class Frame:
     entry: bool = False
     globals: frozenset[str] = frozenset()
     enclosing: tuple[tuple[str, AnyValue], ...] = ()
+    shared: frozenset[str] = frozenset()
+    """Names of this function that an inner function assigns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,8 @@ class Context:
     """Symbols of guards that stayed open only because sizes differ over the prompt."""
     quiet: int = 0
     """Above 0 at module level: what is passed there is no guard of the dispatch."""
+    passed: dict[tuple[str, int, str], dict[bool, str]] = field(default_factory=dict)
+    """Every guard with what it was on any way, and why."""
     splits: bool = False
     """Whether a guard that only the sizes leave open ends the reading: smaller parts of the prompt are read instead."""
     work: int = 0

@@ -93,6 +93,9 @@ def _constant(_context: Context, _frame: Frame, node: ast.Constant, state: State
 
 
 def _name(context: Context, frame: Frame, node: ast.Name, state: State) -> Evaluated:
+    if node.id in frame.shared:
+        symbol = f"{frame.module.name}.{frame.function}.{node.id}"
+        return [(Unknown(f"{symbol}#{node.lineno}", f"an inner function assigns {node.id}"), state)]
     if node.id in state.names and node.id not in frame.globals:
         return [(state.names[node.id], state)]
     for name, value in frame.enclosing:

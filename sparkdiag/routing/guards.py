@@ -16,8 +16,8 @@ def guarded(context: Context, frame: Frame, node: ast.expr, value: AnyValue, sta
     if truth is not None:
         return [(truth, _passed(context, frame, node, state, truth, because=value.because))]
     symbol, turned = _asked(value)
-    if symbol in state.assumed:
-        truth = state.assumed[symbol] is not turned
+    if symbol in state.assumed or symbol in state.asserted:
+        truth = state.assumed.get(symbol, state.asserted.get(symbol)) is not turned
         condition = context.conditions.get(symbol)
         because = f"as {condition.source} ({condition.place})" if condition else value.because
         return [(truth, _passed(context, frame, node, state, truth, because=because))]
@@ -49,6 +49,8 @@ def _passed(
 ) -> State:
     if context.quiet or isinstance(node, ast.Constant):
         return state
+    key = (frame.module.path, node.lineno, first_line(node))
+    context.passed.setdefault(key, {})[truth] = because
     step = Step(
         kind="guard",
         depth=frame.depth,

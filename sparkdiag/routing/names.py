@@ -31,7 +31,7 @@ def look_up(context: Context, module: ModuleSource, name: str) -> AnyValue:
     """What ``name`` holds at the top level of ``module``."""
     if name in context.given.insisted:
         return context.given.insisted[name]
-    if name == PLATFORM:
+    if name == PLATFORM and _is_platform(module):
         return PlatformRef()
     key = (module.name, name)
     if key not in context.globals:
@@ -47,6 +47,12 @@ def look_up(context: Context, module: ModuleSource, name: str) -> AnyValue:
             context.raising, context.deciding = raising, deciding
             context.resolving.discard(key)
     return context.globals[key]
+
+
+def _is_platform(module: ModuleSource) -> bool:
+    """vLLM's own, and not something that a module happens to call so."""
+    places = module.bindings.get(PLATFORM, [])
+    return module.name.endswith(".platforms") or all(isinstance(one.node, ast.ImportFrom) for one in places)
 
 
 def _look_up(context: Context, module: ModuleSource, name: str) -> AnyValue:
@@ -241,8 +247,9 @@ def _is_folder(context: Context, name: str) -> bool:
 
 def environment_flag(context: Context, module: ModuleSource, name: str) -> AnyValue | None:
     """A flag of vllm/envs.py as it is where the environment does not set it; None for what is no flag."""
-    if name in context.given.insisted:
-        return context.given.insisted[name]
+    given = context.given.of(name, entry=False)
+    if given is not None:
+        return given
     for bound in module.bindings.get(ENVIRONMENT_VARIABLES, ()):
         table = bound.node.value if isinstance(bound.node, ast.Assign | ast.AnnAssign) else None
         if isinstance(table, ast.Dict):

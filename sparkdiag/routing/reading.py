@@ -15,7 +15,7 @@ from sparkdiag.routing.program import Program
 from sparkdiag.routing.sizes import as_span, calculated
 from sparkdiag.routing.state import State
 from sparkdiag.routing.statements import run_body
-from sparkdiag.routing.values import AnyValue, Function, Known
+from sparkdiag.routing.values import AnyValue, Function, Known, fresh
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.scenario.route import RouteSettings, RowSplit
 
@@ -94,7 +94,8 @@ def read(
     context.globals = known if known is not None else {}
     context.splits = splits
     frame = Frame(entry.function.name, entry.module, 0, entry=True)
-    names = bound_parameters(context, frame, entry.function, (), {})
+    # Its caller is not read: what a parameter is by default is not what it is.
+    names = bound_parameters(context, frame, entry.function, (), {"**": fresh("arguments")})
     context.chain.append(entry.function)
     run_body(context, frame, entry.function, State(names))
     return Reading(*chunks, context, tuple(context.raising))

@@ -38,7 +38,7 @@ def find_route(tree: SourceTree, *, scenario: Scenario, config: RouteConfig) -> 
         entry_line=entry.function.node.lineno,
         reached=reached,
         raises=raises,
-        guards=guards_of(reached),
+        guards=guards_of(reached, [reading.context for reading in readings]),
         not_understood=puzzles,
         exact=_exact(reached, puzzles),
         files=dict(program.files),

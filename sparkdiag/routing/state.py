@@ -8,6 +8,9 @@ from sparkdiag.routing.values import AnyValue, joined
 
 MOST_STATES = 48
 """Ways that are kept apart; beyond it they are joined, and what differs between them is unknown."""
+MOST_ASSUMED = 64
+"""Assumptions that a way remembers one by one; what is forgotten may be assumed again, either way."""
+MOST_STEPS = 1_000
 SEVERAL = "one of several conditions that were not kept apart"
 RETURNED = " returned"
 """A name that no source can use: what a function returns, while its ways are joined."""
@@ -42,24 +45,30 @@ class State:
     assumed: dict[str, bool] = field(default_factory=dict)
     """What was taken for true or false because it is unknown, by symbol."""
     trail: tuple[Step, ...] = ()
+    asserted: dict[str, bool] = field(default_factory=dict)
+    """What the source asserts, by symbol: known from there on, and no condition of the answer."""
 
     def bind(self, name: str, value: AnyValue) -> "State":
         return replace(self, names={**self.names, name: value})
 
     def assume(self, symbol: str, value: bool) -> "State":
-        return replace(self, assumed={**self.assumed, symbol: value})
+        kept = self.assumed if len(self.assumed) < MOST_ASSUMED else {SEVERAL: True}
+        return replace(self, assumed={**kept, symbol: value})
 
     def passed(self, step: Step) -> "State":
-        return replace(self, trail=(*self.trail, step))
+        return replace(self, trail=(*self.trail, step)) if len(self.trail) < MOST_STEPS else self
 
 
 def merged(states: list[State], *, force: bool = False) -> list[State]:
     """Join the ways that differ in nothing a guard may ask for, and whose assumptions together say nothing: ``a`` and
     ``not a``. With ``force``, or beyond ``MOST_STATES``, all, under the assumption that one of them is the case."""
     force = force or len(states) > MOST_STATES
-    kept: list[State] = []
-    for state in states:
-        _add(kept, state)
+    kept: list[State] = states[:1] if len(states) > 4 * MOST_STATES else []
+    for state in states[len(kept) :]:
+        if kept and len(states) > 4 * MOST_STATES:
+            kept = [_forced(kept[0], state)]
+        else:
+            _add(kept, state)
     while force and len(kept) > 1:
         kept = [_forced(kept[0], kept[1]), *kept[2:]]
     return kept
@@ -72,7 +81,7 @@ def _add(kept: list[State], state: State) -> None:
         names = _joined_names(other, state, force=False) if assumed is not None else None
         if assumed is not None and names is not None:
             del kept[place]
-            _add(kept, State(names, assumed, common(other.trail, state.trail)))
+            _add(kept, State(names, assumed, common(other.trail, state.trail), _shared(other.asserted, state.asserted)))
             return
     kept.append(state)
 
@@ -91,10 +100,14 @@ def _union(first: dict[str, bool], second: dict[str, bool]) -> dict[str, bool] |
 
 def _forced(first: State, second: State) -> State:
     names = _joined_names(first, second, force=True) or {}
-    assumed = {symbol: value for symbol, value in first.assumed.items() if second.assumed.get(symbol) is value}
+    assumed = _shared(first.assumed, second.assumed)
     if assumed != first.assumed and assumed != second.assumed:
         assumed[SEVERAL] = True
-    return State(names, assumed, common(first.trail, second.trail))
+    return State(names, assumed, common(first.trail, second.trail), _shared(first.asserted, second.asserted))
+
+
+def _shared(first: dict[str, bool], second: dict[str, bool]) -> dict[str, bool]:
+    return {symbol: value for symbol, value in first.items() if second.get(symbol) is value}
 
 
 def _joined_names(first: State, second: State, *, force: bool) -> dict[str, AnyValue] | None:

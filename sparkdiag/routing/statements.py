@@ -3,7 +3,7 @@
 import ast
 import builtins
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -37,8 +37,8 @@ def run_body(context: Context, frame: Frame, function: Function, state: State) -
     """The values that a function returns, each with its way. Errors that leave it are noted in ``context.raising``."""
     if isinstance(function.node, ast.Lambda):
         return evaluate(context, frame, function.node.body, state)
-    names, yields = _declared(function.node)
-    own = Frame(frame.function, frame.module, frame.depth, frame.entry, names, frame.enclosing)
+    names, shared, yields = _declared(function.node)
+    own = replace(frame, globals=names, shared=shared)
     returned: Evaluated = []
     for flow in run(context, own, function.node.body, [state]):
         match flow.kind:
@@ -54,11 +54,23 @@ def run_body(context: Context, frame: Frame, function: Function, state: State) -
 
 
 @lru_cache(maxsize=20_000)
-def _declared(function: ast.AST) -> tuple[frozenset[str], bool]:
-    """The names that a function declares global, and whether it is a generator."""
+def _declared(function: ast.AST) -> tuple[frozenset[str], frozenset[str], bool]:
+    """The names that a function declares global, those that inner functions assign, and whether it is a generator."""
     nodes = list(ast.walk(function))
     names = frozenset(name for node in nodes if isinstance(node, ast.Global) for name in node.names)
-    return names, any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes)
+    shared = frozenset(name for node in nodes if isinstance(node, ast.Nonlocal) for name in node.names)
+    return names, shared, any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes)
+
+
+@lru_cache(maxsize=2_000)
+def _stored(function: ast.AST) -> dict[str, int]:
+    """How often each name is assigned in a function, parameters once."""
+    found: dict[str, int] = {}
+    for node in ast.walk(function):
+        name = node.arg if isinstance(node, ast.arg) else node.id if isinstance(node, ast.Name) else ""
+        if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)):
+            found[name] = found.get(name, 0) + 1
+    return found
 
 
 def run(context: Context, frame: Frame, body: Iterable[ast.stmt], states: list[State]) -> list[Flow]:
@@ -290,11 +302,14 @@ def _raise(_context: Context, frame: Frame, node: ast.Raise, state: State) -> li
 
 
 def _assert(context: Context, frame: Frame, node: ast.Assert, state: State) -> list[Flow]:
-    """An unknown assertion is taken to hold, and not remembered: it is no condition of the answer."""
+    """An unknown assertion is taken to hold from there on; it is no condition of the answer."""
     ways = truths(context, frame, node.test, state)
     holds = [after for truth, after in ways if truth]
     if holds:
-        return [Flow("next", State(holds[0].names, state.assumed, state.trail))]
+        new = [{symbol: one.assumed[symbol] for symbol in one.assumed.keys() - state.assumed.keys()} for one in holds]
+        learnt = {symbol: value for symbol, value in new[0].items() if all(one.get(symbol) is value for one in new)}
+        names = merged([State(one.names) for one in holds], force=True)[0].names
+        return [Flow("next", State(names, state.assumed, state.trail, {**state.asserted, **learnt}))]
     error = Raised(
         f"AssertionError: {first_line(node.test, limit=100)}",
         "AssertionError",
@@ -318,8 +333,14 @@ def _import(context: Context, frame: Frame, node: ast.Import | ast.ImportFrom, s
     return [Flow("next", state)]
 
 
-def _define(_context: Context, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef, state: State) -> list[Flow]:
-    closure = (*state.names.items(), *frame.enclosing)
+def _define(context: Context, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef, state: State) -> list[Flow]:
+    """An inner function sees what its names hold when it is called: of those that change, nothing is known."""
+    stored = _stored(context.chain[-1].node) if context.chain else {}
+    changing = {name for name in state.names if stored.get(name, 0) > 1} | frame.shared
+    closure = (
+        *((name, fresh(name) if name in changing else value) for name, value in state.names.items()),
+        *frame.enclosing,
+    )
     inner = Function(frame.module.name, f"{frame.function}.{node.name}", node, tuple(closure))
     return [Flow("next", state.bind(node.name, inner))]
 
@@ -422,7 +443,7 @@ def _match(context: Context, frame: Frame, node: ast.Match, state: State) -> lis
                     if not truth:
                         further.append(then)
                         continue
-                    inside = State({**then.names, **dict.fromkeys(captured, subject)}, then.assumed, then.trail)
+                    inside = replace(then, names={**then.names, **dict.fromkeys(captured, subject)})
                     flows += run(context, frame, case.body, [inside])
             going = merged(further)
         flows += [Flow("next", way) for way in going]
