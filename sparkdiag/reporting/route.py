@@ -10,6 +10,7 @@ from itertools import takewhile
 from sparkdiag.evidence.route import Executed, Reached, Route, TrailStep
 from sparkdiag.harmless.excerpt import one_line
 from sparkdiag.reporting import route_phrases as phrases
+from sparkdiag.reporting.route_open import puzzles
 from sparkdiag.reporting.route_places import Places
 from sparkdiag.reporting.route_rows import Row, laid_out, wrapped
 
@@ -17,6 +18,8 @@ MOST_KERNELS = 24
 _MOST_LINES = 40
 """Of errors, and of lines that were not understood."""
 _CHARS = 240
+_SOURCE_CHARS = 120
+"""Of a line of the source; the document has all of it."""
 _LEAST_ALIKE = 3
 """So many lines as in the tree above are worth leaving out."""
 _STEP = 3
@@ -29,7 +32,7 @@ def route_text(found: Route, *, columns: int | None, subject: str = "", executed
     blocks = [_heading(found, subject, columns)]
     before: tuple[TrailStep, ...] = ()
     for number, one in enumerate(found.reached[:MOST_KERNELS], start=1):
-        begin = _conditions(found, one, number, columns) if len(found.reached) > 1 or one.when else []
+        begin = _conditions(found, one, number, places, columns) if len(found.reached) > 1 or one.when else []
         blocks.append([*begin, *trail_lines(found, one, before=before, places=places, columns=columns)])
         before = one.trail
     if (more := len(found.reached) - MOST_KERNELS) > 0:
@@ -62,15 +65,18 @@ def _heading(found: Route, subject: str, columns: int | None) -> list[str]:
     ]
 
 
-def _conditions(found: Route, one: Reached, number: int, columns: int | None) -> list[str]:
+def _conditions(found: Route, one: Reached, number: int, places: Places, columns: int | None) -> list[str]:
     """Which of the kernels this is, and what must hold beyond the configuration."""
     place = f"{number} of {len(found.reached)}: " if len(found.reached) > 1 else ""
     stall = f", {phrases.STALL}" if one.stall else ""
     begin = f"{place}{one_line(one.function, limit=_CHARS)}{stall}"
     if not one.when:
         return told(f"{begin}, always", columns)
-    conditions = [line for when in one.when for line in told(f"  when  {one_line(when)}", columns, hanging=8)]
-    return [*told(begin, columns), *conditions]
+    return [*told(begin, columns), *_when(one.when, places, columns)]
+
+
+def _when(conditions: Sequence[str], places: Places, columns: int | None) -> list[str]:
+    return [line for one in conditions for line in told(f"  when  {places.readable(one)}", columns, hanging=8)]
 
 
 def trail_lines(
@@ -114,7 +120,7 @@ def _call_of(one: Reached) -> int | None:
 
 
 def _row(step: TrailStep, places: Places, *, same_file: bool) -> Row:
-    source = one_line(step.source, limit=_CHARS)
+    source = one_line(step.source, limit=_SOURCE_CHARS)
     indent = _STEP * max(step.depth, 0)
     place = places.line(step.path, step.line, same_file=same_file)
     if step.kind == "call":
@@ -125,7 +131,7 @@ def _row(step: TrailStep, places: Places, *, same_file: bool) -> Row:
         label=place,
         source=source,
         value=f"if {value}" if step.assumed else value,
-        because=one_line(step.because, limit=_CHARS),
+        because=places.readable(step.because, limit=_CHARS),
     )
 
 
@@ -141,16 +147,18 @@ def _raises(found: Route, places: Places, columns: int | None) -> list[str]:
     for raised in found.raises[:_MOST_LINES]:
         place = places.line(raised.path, raised.line)
         lines += told(f"{may}  {place}  {one_line(raised.error, limit=_CHARS)}", columns, hanging=4)
-        lines += [line for when in raised.when for line in told(f"  when  {one_line(when)}", columns, hanging=8)]
+        lines += _when(raised.when, places, columns)
     return [*lines, *_more(len(found.raises))]
 
 
 def _not_understood(found: Route, places: Places, columns: int | None) -> list[str]:
     lines = []
-    for line in found.not_understood[:_MOST_LINES]:
-        place, source = places.line(line.path, line.line), one_line(line.source, limit=_CHARS)
-        lines += told(f"not understood  {place}  {source}  ({one_line(line.reason)})", columns, hanging=4)
-    return [*lines, *_more(len(found.not_understood))]
+    open_ = puzzles(found.not_understood)
+    for one in open_[:_MOST_LINES]:
+        place = f"{places.labels.get(one.path, '?')}:{one.where}"
+        source = f"  {one_line(one.source, limit=_SOURCE_CHARS)}" if one.source else f"  {len(one.lines)} lines"
+        lines += told(f"not understood  {place}{source}  ({one_line(one.reason)})", columns, hanging=4)
+    return [*lines, *_more(len(open_))]
 
 
 def _more(number: int) -> list[str]:

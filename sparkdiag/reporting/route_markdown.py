@@ -16,6 +16,7 @@ from sparkdiag.reporting import route_phrases as phrases
 from sparkdiag.reporting.details import Section, folded, table
 from sparkdiag.reporting.markdown import fitted
 from sparkdiag.reporting.route import MOST_KERNELS, executed_lines, sentence, trail_lines
+from sparkdiag.reporting.route_open import puzzles
 from sparkdiag.reporting.route_places import Places
 from sparkdiag.reporting.route_tables import axes_shown, cell_value, history_count, revision_names
 from sparkdiag.reporting.safe_text import code, fence, prose
@@ -60,7 +61,9 @@ def _way(found: Route, position: int, places: Places) -> str:
     one = found.reached[position]
     stall = f", **{phrases.STALL}**" if one.stall else ""
     place = f"{position + 1} of {len(found.reached)}: " if len(found.reached) > 1 else ""
-    when = "\n".join(f"- *when*: {code(condition, at_most=300)}" for condition in one.when[:_MOST_LINES])
+    when = "\n".join(
+        f"- *when*: {code(places.readable(condition), at_most=300)}" for condition in one.when[:_MOST_LINES]
+    )
     tree = fence("\n".join(trail_lines(found, one, places=places, columns=None)), at_most=_MOST_TREE_CHARS)
     begin = f"**{place}{code(one.function)}**{stall}"
     return "\n\n".join(filter(None, [begin, when, tree]))
@@ -80,8 +83,12 @@ def _raises(found: Route, places: Places) -> str:
 
 def _not_understood(found: Route, places: Places) -> str:
     rows = [
-        (code(places.line(one.path, one.line)), code(one.source), prose(one.reason))
-        for one in found.not_understood[:_MOST_LINES]
+        (
+            code(f"{places.labels.get(one.path, '?')}:{one.where}"),
+            code(one.source) if one.source else f"{len(one.lines)} lines",
+            prose(one.reason),
+        )
+        for one in puzzles(found.not_understood)[:_MOST_LINES]
     ]
     return table(("line", "source", "why"), rows) if rows else ""
 

@@ -29,6 +29,14 @@ class Places(Value):
         """``deep_gemm.py:452``; ``:452`` where the file is the one last named."""
         return f":{number}" if same_file else f"{self.labels.get(path) or short(path)}:{number}"
 
+    def readable(self, text: str, *, limit: int = 300) -> str:
+        """``text`` on one line and harmless, with the short names of the files that it speaks of."""
+        shown = one_line(text, limit=limit)
+        for path, label in sorted(self.labels.items(), key=lambda one: -len(one[0])):
+            if path:
+                shown = shown.replace(path, label)
+        return shown
+
     def legend(self) -> list[tuple[str, str]]:
         """Label and path, where the path says more."""
         return [(label, shown) for path, label in self.labels.items() if (shown := one_line(path)) != label]

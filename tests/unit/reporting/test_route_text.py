@@ -1,12 +1,15 @@
 """What the terminal shows of a route, a matrix and a history."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.evidence.route import Executed, ExecutedCall, Route
+from sparkdiag.evidence.route import Executed, ExecutedCall, NotUnderstood, Route
 from sparkdiag.harmless.printable import hidden_characters
 from sparkdiag.reporting.route import route_text
+from sparkdiag.reporting.route_open import runs
 from sparkdiag.reporting.route_places import labelled, short
 from sparkdiag.reporting.route_rows import Row, laid_out
 from sparkdiag.reporting.route_tables import history_text, matrix_text
@@ -74,6 +77,32 @@ def test_each_of_several_kernels_has_its_conditions_and_shows_only_where_it_part
     assert text.count("dcp_world_size <= 1") == 1
     assert "may end in  deep_gemm.py:470  NotImplementedError: no kernel for this shape\n  when  q.dim() is 4" in text
     assert "not understood  sparse_attn_indexer.py:560  match chunk.kind:  (match statements)" in text
+
+
+def test_many_lines_with_one_reason_are_told_together() -> None:
+    lines = [
+        NotUnderstood(path=FALLBACKS, line=number, source="x", reason="there is too much to follow")
+        for number in (361, 348, 349, 350, 362, 419)
+    ]
+    text = route_text(route(not_understood=(*lines, *MAYBE.not_understood)), columns=None)
+    told = [line for line in text.splitlines() if line.startswith("not understood")]
+    assert told == [
+        "not understood  …_deep_gemm_fallbacks.py:348-350, 361-362, 419  6 lines  (there is too much to follow)",
+        "not understood  sparse_attn_indexer.py:560  match chunk.kind:  (match statements)",
+    ]
+    assert text.splitlines()[-1] == "not exact: no kernel is reached; 7 lines not understood"
+
+
+@given(st.sets(st.integers(1, 60)))
+def test_runs_hold_each_number_once(numbers: set[int]) -> None:
+    found = runs(sorted(numbers))
+    assert [number for first, last in found for number in range(first, last + 1)] == sorted(numbers)
+    assert all(later[0] > earlier[1] + 1 for earlier, later in pairwise(found))
+
+
+def test_conditions_speak_of_files_by_their_short_names() -> None:
+    one = MAYBE.reached[1].model_copy(update={"when": (f"x is true ({FALLBACKS}:441)",)})
+    assert "when  x is true (…_deep_gemm_fallbacks.py:441)" in route_text(route(one), columns=None)
 
 
 def test_a_single_kernel_with_a_condition_tells_it() -> None:
