@@ -20,6 +20,7 @@ MODULES = {
     "latency": "benchmarks.latency",
     "bisect": "benchmarks.bisect_trials",
     "overlay": "benchmarks.overlay",
+    "route": "benchmarks.route",
 }
 
 
@@ -33,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--anyway", action="store_true", help="measure on a busy machine too")
     found.add_argument("--json", action="store_true", help="one JSON document on stdout")
     found.add_argument("--out", type=Path, help="keep server logs and evidence in this folder; default: thrown away")
+    found.add_argument("--repo", type=Path, help="of route: a clone of vLLM; default: the lab's small history")
     return found
 
 
@@ -75,6 +77,7 @@ def main() -> int:
             pairs=options.pairs,
             prompt_tokens=options.prompt_tokens,
             out=options.out or Path(scratch),
+            repo=options.repo,
         )
         try:
             with sigterm_raises():

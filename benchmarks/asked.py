@@ -17,6 +17,8 @@ class Asked(Value):
     pairs: int | None = None
     prompt_tokens: int | None = None
     out: Path
+    repo: Path | None = None
+    """A real clone; only ``route`` asks for one."""
 
     def pairs_or(self, default: int, *, quick: int) -> int:
         """``--pairs``, else the benchmark's own number."""
