@@ -16,7 +16,7 @@ from sparkdiag.harmless.excerpt import one_line
 from sparkdiag.scenario.model import Scenario
 
 MOST_CALLS = 10_000
-LONGEST = 300
+LONGEST = 500
 
 Key = tuple[int, str, bool | None]
 """Job, function, ``clean_logits``."""
@@ -97,21 +97,27 @@ class Answer:
             raised = why or "the child ended before it did"
         elif heard.broken:
             raised = f"SyntaxError: {heard.broken}"
-        because = f"decided by what the twin does not have: {heard.unknown}" if heard.unknown else ""
-        if heard.assumed:
-            because = "; ".join(filter(None, (because, f"assumed: {', '.join(heard.assumed)}")))
-        reached = reached_by(
-            heard.events,
-            kernels=frozenset({*scenario.route.kernels, *leaves(scenario)}),
-            support=scenario.route.support,
-        )
+        kernels = frozenset({*scenario.route.kernels, *leaves(scenario)})
+        reached = reached_by(heard.events, kernels=kernels, support=scenario.route.support)
         return ExecutedCall(
             function=key[1],
             clean_logits=key[2],
             reached=tuple(shown(name) for name in reached),
             raised=None if raised is None else shown(raised),
-            because=shown(because),
+            because=shown(_why(heard, reached)),
         )
+
+
+def _why(heard: Heard, reached: tuple[str, ...]) -> str:
+    """What the answer hangs on beside the configuration, in words."""
+    told = []
+    if heard.unknown and not reached:
+        told.append(f"not known, because it hangs on {heard.unknown}")
+    elif heard.unknown:
+        told.append(f"not followed further, which hangs on {heard.unknown}")
+    if heard.assumed:
+        told.append(f"assumed: {', '.join(heard.assumed)}")
+    return "; ".join(told)
 
 
 def reached_by(events: tuple[Event, ...], *, kernels: frozenset[str], support: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,6 +1,8 @@
 """What was executed beside what the source says. Pure."""
 
-from sparkdiag.evidence.route import ExecutedCall, Route
+import re
+
+from sparkdiag.evidence.route import ExecutedCall, Raises, Route
 
 
 def compared(call: ExecutedCall, route: Route | None, *, entry: str) -> ExecutedCall:
@@ -19,13 +21,15 @@ def compared(call: ExecutedCall, route: Route | None, *, entry: str) -> Executed
 
 
 def _static(call: ExecutedCall, route: Route, *, entry: str) -> tuple[str, ...] | None:
-    """The kernels that the route reaches through this call; None where it does not come through."""
+    """The kernels that the route reaches within this call; None where it reaches none there."""
     if call.function == entry:
         return route.kernels
     found = []
     for reached in route.reached:
-        for step in reached.trail:
-            if step.kind == "call" and _calls(step.source, call):
+        trail = reached.trail
+        for place, step in enumerate(trail):
+            inside = all(later.depth > step.depth for later in trail[place + 1 :])
+            if inside and step.kind == "call" and _calls(step.source, call):
                 found.append(reached.function)
                 break
     return tuple(dict.fromkeys(found)) or None
@@ -39,15 +43,17 @@ def _calls(source: str, call: ExecutedCall) -> bool:
 
 
 def _without_kernel(call: ExecutedCall, route: Route, told: tuple[str, ...]) -> ExecutedCall:
-    if call.raised is not None and any(
-        call.raised.startswith(f"{one.error.partition('(')[0]}:") and call.raised.endswith(f"({one.path}:{one.line})")
-        for one in route.raises
-    ):
+    if call.raised is not None and any(_is(call.raised, one) for one in route.raises):
         return _with(call, True, "")
-    if call.raised is None and not call.because and call.clean_logits is None and call.function not in told:
-        ended = "it ended without a kernel"
-        return _with(call, None if not route.exact else False, f"{ended}; source: {', '.join(told)}")
-    return _with(call, None, "" if call.because or call.raised else "it ended without a kernel")
+    if call.raised is not None or call.because:
+        return _with(call, None, "")
+    return _with(call, False if route.exact else None, f"executed: no kernel; source: {', '.join(told) or 'none'}")
+
+
+def _is(raised: str, told: Raises) -> bool:
+    """Whether the error that ended the call is the one that the source tells: its class, from its line."""
+    kind = re.match(r"\w+", told.error)
+    return kind is not None and raised.startswith(f"{kind[0]}:") and raised.endswith(f"({told.path}:{told.line})")
 
 
 def same(executed: str, static: str) -> bool:

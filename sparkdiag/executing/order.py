@@ -42,6 +42,8 @@ DEFAULTS = (
     _value("token_start", "0"),
     _value("token_end", "rows"),
     _value("num_reqs", "1"),
+    _value("num_tokens", "rows", phase="prefill"),
+    _value("num_tokens", "batch", phase="decode"),
     _value("cu_seqlen_ks", "int32[rows]"),
     _value("cu_seqlen_ke", "int32[rows]"),
     _value("cu_seq_lens", "int32[2]"),

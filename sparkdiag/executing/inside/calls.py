@@ -11,7 +11,7 @@ from sparkdiag.executing.inside import tensors
 from sparkdiag.executing.inside.stubs import MARK, Enough, NotKnown, Opaque
 from sparkdiag.executing.inside.world import Ask, World
 
-LONGEST = 300
+LONGEST = 250
 Say = Callable[..., None]
 
 
