@@ -13,8 +13,9 @@ import typer
 
 from sparkdiag.cli.exit_codes import exit_code_of_bisection
 from sparkdiag.cli.failures import print_error
+from sparkdiag.cli.talk import say
 from sparkdiag.errors import ExitCode, SparkdiagError, UsageError
-from sparkdiag.harmless.excerpt import excerpt, one_line
+from sparkdiag.harmless.excerpt import excerpt
 
 if TYPE_CHECKING:
     from sparkdiag.bisecting.asking.options import Asked
@@ -245,15 +246,6 @@ def _report(found: "Bisection", folder: "BisectionFolder") -> Path:
 
     report = folder.write_report(render_bisection(found))
     return report if report.is_file() else folder.path
-
-
-def say(text: str, *, to_copy: bool = False) -> None:
-    """One line of talk on stderr, unable to steer a terminal; broken between words there unless it is to be copied."""
-    line = one_line(text, limit=1000)
-    if sys.stderr.isatty() and not to_copy:
-        columns = get_terminal_size().columns - 1
-        line = textwrap.fill(line, max(columns, 40), break_long_words=False, break_on_hyphens=False)
-    typer.echo(line, err=True)
 
 
 def shown_path(path: Path) -> str:

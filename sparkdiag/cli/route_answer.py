@@ -3,11 +3,11 @@
 import re
 
 from sparkdiag.cli import route_asked as typed
-from sparkdiag.cli.bisect_search import say
 from sparkdiag.cli.failures import print_error
 from sparkdiag.cli.route_asked import Asked
 from sparkdiag.cli.route_shown import STALL_CODES, columns, show
 from sparkdiag.cli.route_source import Source, config_of, opened
+from sparkdiag.cli.talk import say
 from sparkdiag.errors import ExitCode, SparkdiagError
 from sparkdiag.evidence.route import Route
 from sparkdiag.reporting.route import route_text

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from sparkdiag.cli.bisect_search import say
 from sparkdiag.cli.route_asked import Asked
 from sparkdiag.cli.route_source import Source
+from sparkdiag.cli.talk import say
 from sparkdiag.environment.blobs import RevisionTree
 from sparkdiag.environment.config import read_config
 from sparkdiag.environment.interrogate import interpreter_of

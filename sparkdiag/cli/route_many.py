@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sparkdiag.cli import route_asked as typed
-from sparkdiag.cli.bisect_search import say
 from sparkdiag.cli.route_asked import Asked
 from sparkdiag.cli.route_shown import STALL_CODES, columns, show
 from sparkdiag.cli.route_source import Source, axes_of, config_of
+from sparkdiag.cli.talk import say
 from sparkdiag.environment.blobs import RevisionTree
 from sparkdiag.environment.commit_range import ClonedRange, read_range
 from sparkdiag.errors import ExitCode, UsageError

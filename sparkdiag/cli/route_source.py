@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparkdiag.cli import route_asked as typed
-from sparkdiag.cli.bisect_search import say
 from sparkdiag.cli.route_asked import Asked
+from sparkdiag.cli.talk import say
 from sparkdiag.environment.blobs import BlobReader, RevisionTree, open_blobs
 from sparkdiag.environment.clone import open_clone
 from sparkdiag.environment.commits import described

@@ -283,3 +283,31 @@ def test_an_environment_that_lends_no_torch_is_refused(
     assert ended.code in (2, 4)
     assert message in ended.err and "next: " in ended.err
     assert ended.out == ""
+
+
+def test_ctrl_c_ends_it_with_its_own_code(route: Command, clone: RouteClone, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_given: object, **_more: object) -> Route:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sparkdiag.cli.route_answer.find_route", interrupted)
+    ended = route("--repo", str(clone.path), "--json")
+    assert (ended.code, ended.document["error"]["message"]) == (130, "interrupted")
+    assert "interrupted; nothing was changed" in ended.err
+
+
+def test_without_git_it_says_what_is_missing(
+    route: Command, clone: RouteClone, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for options in (("--repo", str(clone.path)), ()):
+        ended = route(*options)
+        assert ended.code == 4
+        assert "error: git is not installed" in ended.err
+
+
+def test_lists_and_piped_lines_can_be_searched(route: Command, clone: RouteClone) -> None:
+    """Without a terminal each guard names its file and nothing is broken into several lines."""
+    out = route("--repo", str(clone.path), "--rev", "fused", "--arch", "sm121").out
+    tree = out.split("\n\n")[1].splitlines()
+    assert all(".py:" in line for line in tree if not line.lstrip().startswith("->")), tree
+    assert all(line.split()[0] == "->" or ".py:" in line.split()[0] for line in tree), tree
