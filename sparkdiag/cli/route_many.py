@@ -13,7 +13,7 @@ from sparkdiag.cli.talk import say
 from sparkdiag.environment.blobs import RevisionTree
 from sparkdiag.environment.commit_range import ClonedRange, read_range
 from sparkdiag.errors import ExitCode, UsageError
-from sparkdiag.evidence.route import MatrixRevision, RouteProblem, Truth
+from sparkdiag.evidence.route import MatrixRevision, RouteMatrix, RouteProblem, Truth
 from sparkdiag.reporting.route_document import history_document, matrix_document
 from sparkdiag.reporting.route_tables import history_text, matrix_text
 from sparkdiag.routing.history import route_history
@@ -46,8 +46,13 @@ def matrix(asked: Asked, source: Source) -> ExitCode:
     show(asked, document=lambda: matrix_document(found), page=page, text=lambda: matrix_text(found, columns=columns()))
     if all(cell.problem is not None for cell in found.cells):
         return ExitCode.INCONCLUSIVE
-    worst = next(truth for truth in _WORST_FIRST if any(cell.stall == truth for cell in found.cells))
-    return STALL_CODES[worst] if asked.fail_on_stall else ExitCode.DONE
+    return STALL_CODES[_worst(found)] if asked.fail_on_stall else ExitCode.DONE
+
+
+def _worst(found: RouteMatrix) -> Truth:
+    """Of all that was asked: a revision without an answer may stall as well as any."""
+    truths = {cell.stall for cell in found.cells} | ({"unknown"} if found.problems else set())
+    return next(truth for truth in _WORST_FIRST if truth in truths)
 
 
 def _trees(

@@ -106,6 +106,7 @@ def test_a_page_to_paste(route: Command, clone: RouteClone) -> None:
         (("--matrix", "--rev", "fused,fixed", "--dcp", "1,2", "--arch", "sm121"), 1),
         (("--matrix", "--rev", "fused,fixed", "--dcp", "unknown,1", "--arch", "sm121"), 3),
         (("--matrix", "--rev", "fixed", "--dcp", "1,2", "--arch", "sm121"), 0),
+        (("--matrix", "--rev", "fixed,broken", "--dcp", "1,2", "--arch", "sm121"), 3),
     ],
 )
 def test_a_predicted_stall_fails_where_that_is_asked(
