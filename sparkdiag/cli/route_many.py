@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from sparkdiag.cli import route_asked as typed
@@ -95,6 +96,9 @@ def history(asked: Asked, source: Source) -> ExitCode:
         page=page,
         text=lambda: history_text(found, columns=columns(), stalls=stalls),
     )
+    if not found.changes and not found.problems:
+        where = f" --repo {quote(asked.repo)}" if asked.repo is not None else ""
+        say(f"what is reached throughout: sparkdiag route{where} --rev {found.new[:10]}")
     return ExitCode.INCONCLUSIVE if found.problems and not found.changes else ExitCode.DONE
 
 

@@ -142,4 +142,5 @@ def history_count(found: RouteHistory) -> str:
     ends = f"from {phrases.short(found.old)} to {phrases.short(found.new)}"
     lost = f"; {phrases.counted(len(found.problems), 'commit')} without an answer" if found.problems else ""
     read = f"{found.evaluated:,} of them had to be read"
-    return f"{phrases.counted(len(found.changes), 'change')} among {found.commits:,} commits {ends}; {read}{lost}"
+    changes = phrases.counted(len(found.changes), "change") if found.changes else "no change"
+    return f"{changes} among {phrases.counted(found.commits, 'commit')} {ends}; {read}{lost}"

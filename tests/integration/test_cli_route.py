@@ -162,6 +162,9 @@ def test_a_history_lists_where_the_route_changes(route: Command, clone: RouteClo
     assert clone.shas["fixed"][:10] in text
     assert "  before  _fp8_mqa_logits_torch (STALL PATH)\n  after   fp8_mqa_logits_triton\n" in text
     assert text.splitlines()[-1].startswith("1 change among 3 commits from ")
+    same = route("--repo", str(clone.path), "--history", "gated..fused", "--arch", "sm90")
+    assert same.out.splitlines()[-1].startswith("no change among 1 commit from ")
+    assert f"sparkdiag route --repo {clone.path} --rev {clone.shas['fused'][:10]}" in same.err
     page = route(*asked, "--format", "md").out
     assert page.startswith("## sparkdiag route: 1 change of the route")
 
