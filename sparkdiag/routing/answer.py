@@ -3,13 +3,15 @@
 from collections.abc import Iterable, Sequence
 
 from sparkdiag.evidence.route import Guard, Raises, Reached, RouteConfig, TrailStep
+from sparkdiag.routing.bodies import MATTERS_ALWAYS
 from sparkdiag.routing.context import Context, Event
 from sparkdiag.routing.given import keys_at
 from sparkdiag.routing.reading import Reading
 from sparkdiag.routing.state import SEVERAL, State, Step
-from sparkdiag.routing.statements import MATTERS_ALWAYS
 from sparkdiag.scenario.model import Scenario
 
+MOST_REDUCED = 32
+"""Sets of conditions that are made simpler, which takes the cube of their number; more are told as so many sets."""
 MOST_ALTERNATIVES = 4
 """Ways to a kernel that are all told."""
 Assumptions = frozenset[tuple[str, bool]]
@@ -53,7 +55,8 @@ def raised_in(reading: Reading) -> tuple[Raises, ...]:
 def conditions(context: Context, states: Iterable[State]) -> tuple[str, ...]:
     """The conditions under which one of these ways is gone, one line each; empty: always."""
     order = {symbol: place for place, symbol in enumerate(context.conditions)}
-    left = reduced({frozenset(state.assumed.items()) for state in states})
+    sets = {frozenset(state.assumed.items()) for state in states}
+    left = reduced(sets) if len(sets) <= MOST_REDUCED else sorted(sets, key=lambda one: (len(one), sorted(one)))
     if frozenset() in left:
         return ()
     told = [tuple(_told(context, pair) for pair in sorted(one, key=lambda pair: order.get(pair[0], 0))) for one in left]

@@ -15,12 +15,10 @@ def assign(context: Context, frame: Frame, target: ast.expr, value: AnyValue, st
         case ast.Name():
             return assign_name(context, frame, target.id, value, state)
         case ast.Tuple() | ast.List():
-            for number, part in enumerate(target.elts):
-                starred = any(isinstance(one, ast.Starred) for one in target.elts)
-                state = assign(context, frame, part, _part(value, number, len(target.elts), starred), state)
+            for part, one in zip(target.elts, _parts(value, target.elts), strict=True):
+                inner = part.value if isinstance(part, ast.Starred) else part
+                state = assign(context, frame, inner, one, state)
             return state
-        case ast.Starred():
-            return assign(context, frame, target.value, fresh("rest"), state)
         case ast.Attribute():
             for receiver, after in evaluate(context, frame, target.value, state)[:1]:
                 return after.bind(f"{symbol_of(receiver)}.{target.attr}", value)
@@ -39,10 +37,20 @@ def assign_name(context: Context, frame: Frame, name: str, value: AnyValue, stat
     return state.bind(name, settled(context, frame, name, value))
 
 
-def _part(value: AnyValue, number: int, length: int, starred: bool) -> AnyValue:
+def _parts(value: AnyValue, targets: list[ast.expr]) -> list[AnyValue]:
+    """What each target gets when ``value`` is unpacked; a starred one gets a tuple, which nobody can change."""
+    stars = [number for number, one in enumerate(targets) if isinstance(one, ast.Starred)]
+    if isinstance(value, Items) and len(stars) == 1 and len(value.items) >= len(targets) - 1:
+        after = len(targets) - stars[0] - 1
+        middle = Items(value.items[stars[0] : len(value.items) - after])
+        return [*value.items[: stars[0]], middle, *(value.items[len(value.items) - after :] if after else ())]
+    if stars:
+        return [fresh("part", "unpacked with a star") for _ in targets]
+    return [_part(value, number, len(targets)) for number in range(len(targets))]
+
+
+def _part(value: AnyValue, number: int, length: int) -> AnyValue:
     """One element of what is unpacked."""
-    if starred:
-        return fresh("part", "unpacked with a star")
     if isinstance(value, Items) and len(value.items) == length:
         return value.items[number]
     if isinstance(value, Unknown):

@@ -8,7 +8,7 @@ from sparkdiag.routing.binding import bound_parameters
 from sparkdiag.routing.context import MOST_DEPTH, Condition, Context, Evaluated, Frame, first_line
 from sparkdiag.routing.events import COMPUTING, is_compiled, is_outermost_kernel, is_support, note_kernel, runs_kernel
 from sparkdiag.routing.expressions import attribute_of, evaluate, evaluate_all
-from sparkdiag.routing.names import first_name
+from sparkdiag.routing.names import first_name, look_up_in
 from sparkdiag.routing.platforms import asked
 from sparkdiag.routing.state import RETURNED, State, Step, common, merged
 from sparkdiag.routing.statements import run_body
@@ -20,6 +20,7 @@ from sparkdiag.routing.values import (
     Known,
     ModuleRef,
     PlatformRef,
+    Span,
     Tensor,
     Unknown,
     fresh,
@@ -125,11 +126,57 @@ def _dispatch(
         return [(tensors.method(receiver, tail, arguments), state)]
     if isinstance(receiver, Items) and receiver.kind == "capability" and tail in ("to_int", "as_version_str"):
         return [(outside.capability_number(receiver) if tail == "to_int" else fresh("text", tensor=False), state)]
+    if isinstance(callee, Unknown) and callee.symbol.startswith("current_platform.") and receiver is None:
+        return [(asked(context.config, callee.symbol.partition(".")[2], arguments), state)]
+    if isinstance(callee, External) and callee.name == "builtins.getattr":
+        return [(_got(context, frame, arguments, state), state)]
     if isinstance(callee, Function):
         return _followed(context, frame, node, state, function=callee, arguments=arguments, keywords=keywords)
+    if isinstance(callee, Unknown) and callee.slot:
+        return _slot(context, frame, node, state, callee=callee, arguments=arguments, keywords=keywords)
     if isinstance(callee, External):
         return [(_external(context, frame, node, state, callee, arguments, keywords), state)]
-    return [(_unknown(context, frame, node, state, callee, (*arguments, *keywords.values())), state)]
+    return [(_unknown(context, frame, node, callee, (*arguments, *keywords.values())), state)]
+
+
+def _got(context: Context, frame: Frame, arguments: tuple[AnyValue, ...], state: State) -> AnyValue:
+    """``getattr(value, "name"[, default])``."""
+    name = arguments[1].value if len(arguments) > 1 and isinstance(arguments[1], Known) else None
+    if not isinstance(name, str):
+        return fresh("getattr", "which attribute is not known")
+    found = attribute_of(context, frame, arguments[0], name, state)
+    if len(arguments) > 2 and isinstance(found, Unknown):
+        return fresh(name, f"whether {name} is there is not known")
+    return found
+
+
+def _slot(
+    context: Context,
+    frame: Frame,
+    node: ast.Call,
+    state: State,
+    *,
+    callee: Unknown,
+    arguments: tuple[AnyValue, ...],
+    keywords: dict[str, AnyValue],
+) -> Evaluated:
+    """A module-level variable that is filled at run time: with functions of the repository, or from outside."""
+    module = context.program.module(callee.symbol.rpartition(".")[0]) or frame.module
+    filled = [look_up_in(context, module, value) for value in module.fillings.get(callee.slot, ())]
+    functions = [value for value in filled if isinstance(value, Function)]
+    found: Evaluated = []
+    going = state
+    for function in functions:
+        symbol = f"{callee.symbol} is {function.symbol}"
+        text = f"{callee.slot} is {function.name}"
+        context.conditions.setdefault(symbol, Condition(text, f"{frame.module.path}:{node.lineno}", False))
+        way = going.assume(symbol, True)
+        going = going.assume(symbol, False)
+        found += _followed(context, frame, node, way, function=function, arguments=arguments, keywords=keywords)
+    if len(functions) < len(filled) or not filled:
+        runs_kernel(context, frame, node, callee.slot, going, external=True)
+        found.append((Tensor(), going))
+    return found
 
 
 def _external(
@@ -161,13 +208,10 @@ def _external(
 
 
 def _unknown(
-    context: Context, frame: Frame, node: ast.Call, state: State, callee: AnyValue, values: tuple[AnyValue, ...]
+    context: Context, frame: Frame, node: ast.Call, callee: AnyValue, values: tuple[AnyValue, ...]
 ) -> AnyValue:
     name = first_name(node.func) or first_line(node.func)
     tail = name.rpartition(".")[2]
-    if isinstance(callee, Unknown) and callee.slot:
-        runs_kernel(context, frame, node, callee.slot, state, external=True)
-        return Tensor()
     if isinstance(callee, Unknown) and callee.because.startswith("class "):
         return fresh(tail, f"an object of {callee.because}")
     if isinstance(node.func, ast.Attribute) and outside.is_tensor_method(tail):
@@ -222,10 +266,22 @@ def _returned(context: Context, function: Function, ways: Evaluated, state: Stat
     """Ways that give the same come back as one."""
     if any(isinstance(value, Known) and isinstance(value.value, bool) for value, _ in ways):
         context.returned.add(function.symbol)
-    back = [replace(way, names={**state.names, RETURNED: value}) for value, way in ways]
+    back = [
+        replace(way, names={**state.names, RETURNED: _with_unset(value, way.trail[len(state.trail) :])})
+        for value, way in ways
+    ]
     if function.name in context.settings.kernels:
         return _from_kernel(context, function, merged(back), state)
     return [(one.names[RETURNED], replace(one, names=state.names)) for one in merged(back)]
+
+
+def _with_unset(value: AnyValue, passed: tuple[Step, ...]) -> AnyValue:
+    """A number says which flags were taken to be unset on the way to it."""
+    unset = [step.because for step in passed if step.because.endswith(outside.NOT_SET)]
+    if not unset or not isinstance(value, Known | Span):
+        return value
+    told = dict.fromkeys((*([value.because] if value.because else []), *unset))
+    return replace(value, because=", ".join(told))
 
 
 def _from_kernel(context: Context, function: Function, ways: list[State], state: State) -> Evaluated:

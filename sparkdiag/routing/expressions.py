@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 from sparkdiag.routing import tensors
+from sparkdiag.routing.comparing import both, one_comparison
 from sparkdiag.routing.context import Context, Evaluated, Frame, first_line
 from sparkdiag.routing.events import runs_kernel
 from sparkdiag.routing.guards import guarded
 from sparkdiag.routing.names import Missing, environment_flag, look_up, member
-from sparkdiag.routing.sizes import calculated, compared, contained, negated, told
+from sparkdiag.routing.sizes import calculated, negated
 from sparkdiag.routing.state import State
 from sparkdiag.routing.values import (
     AnyValue,
@@ -219,54 +220,12 @@ def _compare(context: Context, frame: Frame, node: ast.Compare, state: State) ->
                 further.append((so_far, left, way))
                 continue
             for right, after in evaluate(context, frame, right_node, way):
-                answer = _one_comparison(operator, left, right)
+                answer = one_comparison(operator, left, right)
                 if not (isinstance(so_far, Known) and so_far.value is True):
-                    answer = answer if isinstance(answer, Known) and not answer.value else _both(so_far, answer)
+                    answer = answer if isinstance(answer, Known) and not answer.value else both(so_far, answer)
                 further.append((answer, right, after))
         ways = further
     return [(answer, after) for answer, _, after in ways]
-
-
-def _both(first: AnyValue, second: AnyValue) -> AnyValue:
-    if isinstance(second, Known):
-        return first
-    return Unknown(f"({symbol_of(first)} and {symbol_of(second)})", told(first, second), tensor=False)
-
-
-def _one_comparison(operator: ast.cmpop, left: AnyValue, right: AnyValue) -> AnyValue:
-    found: AnyValue
-    match operator:
-        case ast.Is() | ast.IsNot():
-            found = _identity(left, right)
-            return negated(found) if isinstance(operator, ast.IsNot) else found
-        case ast.In() | ast.NotIn():
-            if isinstance(right, External) and right.name == "os.environ" and isinstance(left, Known):
-                found = Known(False, f"{left.value} is not set")
-            else:
-                found = contained(left, right)
-            return negated(found) if isinstance(operator, ast.NotIn) else found
-        case _:
-            return compared(type(operator).__name__, left, right)
-
-
-def _identity(left: AnyValue, right: AnyValue) -> AnyValue:
-    for value, other in ((left, right), (right, left)):
-        if isinstance(other, Known) and other.value is None:
-            answer = is_none(value)
-            because = value.because or ("a tensor" if isinstance(value, Tensor) else "")
-            if answer is not None:
-                return Known(answer, because)
-            return Unknown(f"{symbol_of(value)} is None", because, tensor=False, slot=getattr(value, "slot", ""))
-    if (
-        isinstance(left, Known)
-        and isinstance(right, Known)
-        and isinstance(left.value, bool)
-        and isinstance(right.value, bool)
-    ):
-        return Known(left.value is right.value, told(left, right))
-    if isinstance(left, External) and isinstance(right, External) and left.name == right.name:
-        return Known(True, told(left, right))
-    return Unknown(f"{symbol_of(left)} is {symbol_of(right)}", told(left, right), tensor=False)
 
 
 def _bool_op(context: Context, frame: Frame, node: ast.BoolOp, state: State) -> Evaluated:

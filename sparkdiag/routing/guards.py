@@ -3,6 +3,7 @@
 import ast
 
 from sparkdiag.evidence.route import Truth
+from sparkdiag.routing.bodies import MATTERS_ALWAYS
 from sparkdiag.routing.context import Condition, Context, Frame, OpenGuard, first_line
 from sparkdiag.routing.state import State, Step
 from sparkdiag.routing.values import AnyValue, Unknown, symbol_of, truth_of
@@ -23,7 +24,7 @@ def guarded(context: Context, frame: Frame, node: ast.expr, value: AnyValue, sta
         return [(truth, _passed(context, frame, node, state, truth, because=because))]
     if isinstance(value, Unknown) and value.by_span:
         context.by_span.add(symbol)
-        if context.splits and "*" in context.deciding and not context.quiet:
+        if context.splits and MATTERS_ALWAYS in context.deciding and not context.quiet:
             raise OpenGuard
     place = f"{frame.module.path}:{node.lineno}"
     context.conditions.setdefault(symbol, Condition(first_line(node), place, turned))

@@ -8,7 +8,9 @@ For callers, both over a ``CommitRange`` (``environment.commit_range.read_range`
 Neither raises for one bad revision: it becomes a ``RouteProblem``, and the others are still answered.
 """
 
+import gc
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 from sparkdiag.evidence.bisection import Commit
@@ -115,7 +117,8 @@ def route_history(
     """
     answers = Answers(span, scenario=scenario, config=config, find=find)
     walk = _Walk(span, answers, progress=progress)
-    found = walk.settle()
+    with _no_collection():
+        found = walk.settle()
     turns = tuple(_turns(span, found))
     commits = span.described([turn.sha for turn in turns])
     return RouteHistory(
@@ -133,6 +136,19 @@ def route_history(
 def changed_between(span: CommitRange, *, scenario: Scenario, config: RouteConfig) -> tuple[str, ...]:
     """Ids of the commits at which the route changes, oldest first: where a bisection should look first."""
     return tuple(change.sha for change in route_history(span, scenario=scenario, config=config).changes)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Python's search for cyclic garbage goes through every syntax tree that is kept, again and again: a third of a
+    history's time, and it finds next to nothing."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 class _Walk:

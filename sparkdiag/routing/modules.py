@@ -63,6 +63,20 @@ class ModuleSource:
         return found
 
     @cached_property
+    def fillings(self) -> dict[str, list[ast.expr]]:
+        """What functions assign through ``global``, by name."""
+        found: dict[str, list[ast.expr]] = {}
+        for node in ast.walk(self.tree) if self.replaced else ():
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    if isinstance(target, ast.Name) and target.id in self.replaced:
+                        found.setdefault(target.id, []).append(node.value)
+        return {
+            name: [one for one in values if not (isinstance(one, ast.Constant) and one.value is None)]
+            for name, values in found.items()
+        }
+
+    @cached_property
     def functions(self) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
         """Functions of the top level, the last one of a name."""
         return {

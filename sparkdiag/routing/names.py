@@ -159,7 +159,11 @@ def _bound(context: Context, module: ModuleSource, node: ast.stmt, name: str) ->
         case ast.Import() | ast.ImportFrom():
             alias = next(one for one in node.names if name in (one.asname or one.name, one.name.split(".")[0]))
             return imported(context, module, node, alias)
-        case ast.Assign(targets=[ast.Name()]) | ast.AnnAssign(target=ast.Name()) if node.value is not None:
+        case ast.Assign() if name in {one.id for one in node.targets if isinstance(one, ast.Name)}:
+            return _constant(context, module, node.value, name)
+        case ast.Assign(targets=[ast.Tuple() as target], value=ast.Tuple() as values):
+            return _unpacked(context, module, target, values, name=name)
+        case ast.AnnAssign(target=ast.Name()) if node.value is not None:
             return _constant(context, module, node.value, name)
         case _:
             return Unknown(
@@ -183,6 +187,25 @@ def _constant(context: Context, module: ModuleSource, value: ast.expr, name: str
             return Unknown(symbol, f"{name}: {found.because}" if found.because else name, tensor=found.tensor)
         case _:
             return found
+
+
+def _unpacked(context: Context, module: ModuleSource, target: ast.Tuple, values: ast.Tuple, *, name: str) -> AnyValue:
+    plain = all(isinstance(one, ast.Name) for one in target.elts) and len(target.elts) == len(values.elts)
+    if not plain or any(isinstance(one, ast.Starred) for one in values.elts):
+        return Unknown(f"{module.name}.{name}", "unpacked")
+    places = [one.id for one in target.elts if isinstance(one, ast.Name)]
+    return _constant(context, module, values.elts[places.index(name)], name)
+
+
+def look_up_in(context: Context, module: ModuleSource, node: ast.expr) -> AnyValue:
+    """What a name or an attribute, as a function writes it, holds at the top level of ``module``; else unknown."""
+    if not first_name(node):
+        return Unknown(f"{module.name}:{node.lineno}", "not a name")
+    context.quiet += 1
+    try:
+        return _evaluated(context, module, node)
+    finally:
+        context.quiet -= 1
 
 
 def _evaluated(context: Context, module: ModuleSource, node: ast.expr) -> AnyValue:

@@ -29,6 +29,8 @@ HARMLESS = frozenset({
     "traceback", "gc", "platform", "tempfile",
 })  # fmt: skip
 """Packages whose functions run no kernel of the model."""
+NOT_SET = "is not set"
+"""How the reason for an environment flag's default ends."""
 OPS = "_custom_ops"
 """vllm/_custom_ops.py: one thin wrapper an op."""
 _TENSOR_METHODS = frozenset({
@@ -115,6 +117,8 @@ def _builtin(name: str, arguments: Sequence[AnyValue]) -> AnyValue | None:
             return one
         case "isinstance" if len(arguments) == 2:
             return _is_instance(arguments[0], arguments[1])
+        case "any" | "all" if isinstance(one, Items) and len(arguments) == 1:
+            return _any_all(name, one)
         case "tuple" if isinstance(one, Items):
             return Items(one.items)
         case "frozenset" | "set" | "list" if isinstance(one, Items):
@@ -125,6 +129,14 @@ def _builtin(name: str, arguments: Sequence[AnyValue]) -> AnyValue | None:
             return Known(abs(one.value), one.because)
         case _:
             return None
+
+
+def _any_all(name: str, values: Items) -> AnyValue:
+    answers = [truth_of(value) for value in values.items]
+    stops = name == "any"
+    if stops in answers:
+        return Known(stops, told(*values.items))
+    return Known(not stops, told(*values.items)) if None not in answers else _unknown(name, values.items)
 
 
 def _cast(name: str, value: Known) -> AnyValue:

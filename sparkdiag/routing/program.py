@@ -34,6 +34,8 @@ class Program:
     def has_package(self, name: str) -> bool:
         """Whether the top-level package of a dotted name is the repository's own."""
         top = name.split(".")[0]
+        if not top.isidentifier():
+            return False  # a relative import that leaves the repository
         if top not in self._packages:
             known = any(module is not None and key.split(".")[0] == top for key, module in self._modules.items())
             self._packages[top] = known or self._find(top) is not None
@@ -51,6 +53,8 @@ class Program:
         return found
 
     def _find(self, name: str) -> Blob | None:
+        if not all(part.isidentifier() for part in name.split(".")):
+            return None
         for root in ROOTS:
             stem = root + name.replace(".", "/")
             for path in (f"{stem}.py", f"{stem}/__init__.py"):

@@ -1,26 +1,24 @@
 """Statements: every way through a function's body, joined again where nothing that a guard may ask for differs."""
 
 import ast
-import builtins
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Literal
 
 from sparkdiag.routing.assigning import assign, assign_name
+from sparkdiag.routing.bodies import decides, declared, stored_names
 from sparkdiag.routing.context import Context, Evaluated, Frame, Raised, first_line
-from sparkdiag.routing.expressions import evaluate, evaluate_all, truths
+from sparkdiag.routing.expressions import evaluate, truths
 from sparkdiag.routing.guards import guarded
-from sparkdiag.routing.loops import widened
+from sparkdiag.routing.handlers import catches, may_raise
+from sparkdiag.routing.loops import iterated, widened
 from sparkdiag.routing.matching import SUBJECT, matching_test
 from sparkdiag.routing.modules import assigned_names
-from sparkdiag.routing.names import Missing, absolute, first_name, imported
+from sparkdiag.routing.names import Missing, first_name, imported
 from sparkdiag.routing.state import State, merged
-from sparkdiag.routing.values import NONE, AnyValue, Function, Items, Known, Some, Unknown, fresh, symbol_of
+from sparkdiag.routing.values import NONE, AnyValue, Function, Known, Unknown, fresh
 
-MOST_UNROLLED = 8
 Kind = Literal["next", "return", "raise", "break", "continue"]
-MATTERS_ALWAYS = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ def run_body(context: Context, frame: Frame, function: Function, state: State) -
     """The values that a function returns, each with its way. Errors that leave it are noted in ``context.raising``."""
     if isinstance(function.node, ast.Lambda):
         return evaluate(context, frame, function.node.body, state)
-    names, shared, yields = _declared(function.node)
+    names, shared, yields = declared(function.node)
     own = replace(frame, globals=names, shared=shared)
     returned: Evaluated = []
     for flow in run(context, own, function.node.body, [state]):
@@ -51,26 +49,6 @@ def run_body(context: Context, frame: Frame, function: Function, state: State) -
     if yields:
         return [(fresh(function.name, "a generator"), way) for way in merged([way for _, way in returned])]
     return returned
-
-
-@lru_cache(maxsize=20_000)
-def _declared(function: ast.AST) -> tuple[frozenset[str], frozenset[str], bool]:
-    """The names that a function declares global, those that inner functions assign, and whether it is a generator."""
-    nodes = list(ast.walk(function))
-    names = frozenset(name for node in nodes if isinstance(node, ast.Global) for name in node.names)
-    shared = frozenset(name for node in nodes if isinstance(node, ast.Nonlocal) for name in node.names)
-    return names, shared, any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes)
-
-
-@lru_cache(maxsize=2_000)
-def _stored(function: ast.AST) -> dict[str, int]:
-    """How often each name is assigned in a function, parameters once."""
-    found: dict[str, int] = {}
-    for node in ast.walk(function):
-        name = node.arg if isinstance(node, ast.arg) else node.id if isinstance(node, ast.Name) else ""
-        if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)):
-            found[name] = found.get(name, 0) + 1
-    return found
 
 
 def run(context: Context, frame: Frame, body: Iterable[ast.stmt], states: list[State]) -> list[Flow]:
@@ -100,23 +78,13 @@ def _run_one(context: Context, frame: Frame, node: ast.stmt, state: State) -> li
         context.puzzled(frame, node, "there is too much to follow")
         return [Flow("next", state)]
     outer_raising, outer_deciding = context.raising, context.deciding
-    context.raising, context.deciding = [], _decides(node)
+    context.raising, context.deciding = [], decides(node)
     try:
         runner = _RUNNERS.get(type(node))
         flows = runner(context, frame, node, state) if runner else [Flow("next", state)]
         return [*flows, *(Flow("raise", raised.state, raised=raised) for raised in context.raising)]
     finally:
         context.raising, context.deciding = outer_raising, outer_deciding
-
-
-@lru_cache(maxsize=20_000)
-def _decides(node: ast.stmt) -> tuple[str, ...]:
-    """Names of what is called in what a statement's guards decide; ``*`` where they decide how the function goes on."""
-    calls = {first_name(one.func).rpartition(".")[2] for one in ast.walk(node) if isinstance(one, ast.Call)}
-    ends = isinstance(node, ast.Return) or any(
-        isinstance(one, ast.Return | ast.Raise | ast.Continue | ast.Break) for one in ast.walk(node)
-    )
-    return tuple(sorted(calls - {""})) + ((MATTERS_ALWAYS,) if ends else ())
 
 
 def _expression(context: Context, frame: Frame, node: ast.Expr, state: State) -> list[Flow]:
@@ -198,43 +166,12 @@ def _while(context: Context, frame: Frame, node: ast.While, state: State) -> lis
 
 def _for(context: Context, frame: Frame, node: ast.For, state: State) -> list[Flow]:
     flows: list[Flow] = []
-    for elements, some, before in _iterated(context, frame, node.iter, state):
+    for elements, some, before in iterated(context, frame, node.iter, state):
         if elements is not None:
             flows += _unrolled(context, frame, node, elements, before)
         else:
             flows += _looped(context, frame, node, before, some=some)
     return flows
-
-
-def _iterated(
-    context: Context, frame: Frame, node: ast.expr, state: State
-) -> list[tuple[tuple[AnyValue, ...] | None, bool, State]]:
-    """(the elements where they are few and known, whether there is at least one, the way)."""
-    if isinstance(node, ast.Call) and first_name(node.func) == "range":
-        counted: list[tuple[tuple[AnyValue, ...] | None, bool, State]] = []
-        for values, after in evaluate_all(context, frame, node.args, state):
-            numbers = [value.value for value in values if isinstance(value, Known) and isinstance(value.value, int)]
-            known = range(*numbers) if len(numbers) == len(values) and 0 not in numbers[2:] else None
-            few = known is not None and len(known) <= MOST_UNROLLED
-            elements = tuple(Known(number) for number in known) if known is not None and few else None
-            counted.append((elements, bool(known), after))
-        return counted
-    found: list[tuple[tuple[AnyValue, ...] | None, bool, State]] = []
-    for value, after in evaluate(context, frame, node, state):
-        if isinstance(value, Items) and len(value.items) <= MOST_UNROLLED:
-            found.append((value.items, True, after))
-        elif isinstance(value, Some | Items):
-            found.append((None, True, after))
-        else:
-            for some, way in _may_be_empty(context, frame, node, value, after):
-                found.append((None if some else (), some, way))
-    return found
-
-
-def _may_be_empty(
-    context: Context, frame: Frame, node: ast.expr, value: AnyValue, state: State
-) -> list[tuple[bool, State]]:
-    return guarded(context, frame, node, Unknown(f"{symbol_of(value)} has an element", "", tensor=False), state)
 
 
 def _unrolled(
@@ -304,6 +241,8 @@ def _raise(_context: Context, frame: Frame, node: ast.Raise, state: State) -> li
 def _assert(context: Context, frame: Frame, node: ast.Assert, state: State) -> list[Flow]:
     """An unknown assertion is taken to hold from there on; it is no condition of the answer."""
     ways = truths(context, frame, node.test, state)
+    if not ways:
+        return []  # to ask it raises
     holds = [after for truth, after in ways if truth]
     if holds:
         new = [{symbol: one.assumed[symbol] for symbol in one.assumed.keys() - state.assumed.keys()} for one in holds]
@@ -335,7 +274,7 @@ def _import(context: Context, frame: Frame, node: ast.Import | ast.ImportFrom, s
 
 def _define(context: Context, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef, state: State) -> list[Flow]:
     """An inner function sees what its names hold when it is called: of those that change, nothing is known."""
-    stored = _stored(context.chain[-1].node) if context.chain else {}
+    stored = stored_names(context.chain[-1].node) if context.chain else {}
     changing = {name for name in state.names if stored.get(name, 0) > 1} | frame.shared
     closure = (
         *((name, fresh(name) if name in changing else value) for name, value in state.names.items()),
@@ -357,7 +296,7 @@ def _try(context: Context, frame: Frame, node: ast.Try, state: State) -> list[Fl
     done += run(context, frame, node.orelse, merged(going)) if going else []
     for flow in raised:
         done += _handled(context, frame, node, flow)
-    if node.handlers and _may_raise(context, frame, node.body):
+    if node.handlers and may_raise(context, frame, node.body):
         done += _perhaps_handled(context, frame, node, state)
     if not node.finalbody:
         return done
@@ -373,42 +312,12 @@ def _finally(context: Context, frame: Frame, node: ast.Try, flow: Flow) -> list[
 
 def _handled(context: Context, frame: Frame, node: ast.Try, flow: Flow) -> list[Flow]:
     for handler in node.handlers:
-        catches = _catches(handler, flow.raised.kind if flow.raised is not None else "")
-        if catches is not False:
+        takes = catches(handler, flow.raised.kind if flow.raised is not None else "")
+        if takes is not False:
             state = flow.state.bind(handler.name, fresh("error", tensor=False)) if handler.name else flow.state
             found = run(context, frame, handler.body, [state])
-            return found if catches else [*found, flow]
+            return found if takes else [*found, flow]
     return [flow]
-
-
-def _catches(handler: ast.ExceptHandler, kind: str) -> bool | None:
-    """Whether a handler takes an error of that class; None where one of the classes is not Python's own."""
-    if handler.type is None:
-        return True
-    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    answers: list[bool | None] = []
-    for one in caught:
-        name = first_name(one).rpartition(".")[2]
-        own, other = getattr(builtins, name, None), getattr(builtins, kind.rpartition(".")[2], None)
-        if isinstance(own, type) and isinstance(other, type):
-            answers.append(issubclass(other, own))
-        else:
-            answers.append(True if name == kind.rpartition(".")[2] or name in ("Exception", "BaseException") else None)
-    return True if True in answers else None if None in answers else False
-
-
-def _may_raise(context: Context, frame: Frame, body: list[ast.stmt]) -> bool:
-    """Whether more than what is raised by name may go wrong there."""
-    for node in body:
-        if isinstance(node, ast.Import):
-            if not all(context.program.has_package(alias.name) for alias in node.names):
-                return True
-        elif isinstance(node, ast.ImportFrom):
-            if not context.program.has_package(absolute(frame.module, node)):
-                return True
-        elif any(isinstance(one, ast.Call | ast.Subscript | ast.Attribute | ast.BinOp) for one in ast.walk(node)):
-            return True
-    return False
 
 
 def _perhaps_handled(context: Context, frame: Frame, node: ast.Try, state: State) -> list[Flow]:
