@@ -4,7 +4,7 @@ Of a real clone with ``--repo``, else of the lab's small one."""
 
 import sys
 import time
-from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
@@ -15,9 +15,9 @@ from sparkdiag.environment.commit_range import read_range
 from sparkdiag.errors import RouteError
 from sparkdiag.evidence.route import RouteConfig, RouteHistory
 from sparkdiag.lab.history import ensure_lab_repo
+from sparkdiag.routing.answers import Answers
 from sparkdiag.routing.history import route_history
 from sparkdiag.routing.route import find_route
-from sparkdiag.routing.source_tree import SourceTree
 from sparkdiag.scenario.load import load_scenario
 from sparkdiag.scenario.model import Scenario
 
@@ -66,42 +66,35 @@ def _history(folder: Path, *, scenario: Scenario) -> RouteHistory:
 
 
 def _revisions(folder: Path, *, scenario: Scenario, count: int) -> list[Pair]:
-    """The newest revisions, each read afresh and beside its neighbours, in turn first and second."""
+    """The newest revisions, each read afresh and as one more of those before it, in turn first and second."""
     pairs: list[Pair] = []
     with open_blobs(folder) as reader:
-        newest = list(read_range(reader, "HEAD").parents)[-count - 1 :]
-        _answer(reader.tree(newest[0]), scenario=scenario)
-        for number, sha in enumerate(newest[1:]):
+        span = read_range(reader, "HEAD")
+        first, *newest = list(span.parents)[-count - 1 :]
+        answers = Answers(span, scenario=scenario, config=CONFIG, find=find_route)
+        answers.at(first)
+        for number, sha in enumerate(newest):
             if number % 2:
                 afresh_s = _afresh(folder, sha, scenario=scenario)
-                _answer(reader.tree(newest[number]), scenario=scenario)  # what was kept before all was forgotten
-                pairs.append((afresh_s, _timed(reader.tree(sha), scenario=scenario)))
+                pairs.append((afresh_s, _further(answers, sha)))
             else:
-                warm_s = _timed(reader.tree(sha), scenario=scenario)
-                pairs.append((_afresh(folder, sha, scenario=scenario), warm_s))
-                _answer(reader.tree(sha), scenario=scenario)
+                further_s = _further(answers, sha)
+                pairs.append((_afresh(folder, sha, scenario=scenario), further_s))
     return pairs
 
 
 def _afresh(folder: Path, sha: str, *, scenario: Scenario) -> float:
     forget()
     began_s = time.perf_counter()
-    with open_blobs(folder) as reader:
-        _answer(reader.tree(sha), scenario=scenario)
+    with open_blobs(folder) as reader, suppress(RouteError):
+        find_route(reader.tree(sha), scenario=scenario, config=CONFIG)
     return time.perf_counter() - began_s
 
 
-def _timed(tree: SourceTree, *, scenario: Scenario) -> float:
+def _further(answers: Answers, sha: str) -> float:
     began_s = time.perf_counter()
-    _answer(tree, scenario=scenario)
+    answers.at(sha)
     return time.perf_counter() - began_s
-
-
-def _answer(tree: SourceTree, *, scenario: Scenario) -> Sequence[str]:
-    try:
-        return find_route(tree, scenario=scenario, config=CONFIG).kernels
-    except RouteError:
-        return ()
 
 
 def _cold_note(history: RouteHistory, cold_s: float) -> str:
