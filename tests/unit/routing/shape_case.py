@@ -101,17 +101,57 @@ def check(
     return route
 
 
+def check_open(source: str | Mapping[str, str], reaches: str, *, given: Mapping[str, str] | None = None) -> Route:
+    """Of a shape that need not be understood: the answer holds the kernel that runs, and is right where it is sure."""
+    runs = list(outcomes(source, given or {}, {}, devices=(device_of("sm121", "cuda"),), flags={}, environment={}))
+    assert [set(run.kernels) for run in runs] == [{reaches}]
+    route = ask(source, given or {})
+    assert reaches in route.kernels or route.not_understood, told(route)
+    never_wrong(route, runs)
+    return route
+
+
 def contradicted(route: Route, runs: list[Outcome]) -> int:
-    """Fails where a guard's value is not what a run saw; how many guards a run saw."""
+    """Fails where a guard's value is not what a run saw; how many guards a run saw.
+
+    A guard of a function that is called more than once tells of one of its calls.
+    """
     seen: dict[tuple[str, int, str], set[str]] = {}
     for guard in route.guards:
         seen.setdefault((guard.path, guard.line, normalised(guard.source)), set()).add(guard.value)
     compared = 0
     for place, said in seen.items():
-        observed = {str(value).lower() for run in runs for value in run.guards.get(place, ())}
-        compared += bool(observed)
-        assert "unknown" in said or observed <= said, f"{place} is said to be {said}, was {observed}\n{told(route)}"
+        for observed in filter(None, (run.guards.get(place) for run in runs)):
+            compared += 1
+            was = {str(value).lower() for value in observed}
+            right = "unknown" in said or was & said
+            assert right, f"{place} is said to be {said}, was {was}\n{told(route)}"
     return compared
+
+
+def never_wrong(route: Route, runs: list[Outcome]) -> None:
+    """Nothing that any run did is missing, nothing that the answer is sure of is contradicted."""
+    truly = {kernel for run in runs for kernel in run.kernels}
+    if route.exact:
+        assert len(route.kernels) == 1 and not route.not_understood
+        for run in runs:
+            assert set(run.kernels) == set(route.kernels) or (run.raised and not run.kernels), "exact, and wrong"
+    if not route.not_understood:
+        assert truly <= set(route.kernels), "a kernel is missing"
+        for run in runs:
+            if run.raised == "NotImplementedError" and not run.kernels:
+                assert any(found.error.startswith("NotImplementedError") for found in route.raises), (
+                    "an error is missing"
+                )
+    for found in route.reached:
+        if not found.when and not route.not_understood:
+            for run in runs:
+                assert found.function in run.kernels or run.raised, f"{found.function} is not always reached"
+    contradicted(route, runs)
+
+
+def shown(runs: list[Outcome]) -> str:
+    return "; ".join(f"{run.kernels} {run.raised or ''}" for run in runs)
 
 
 def normalised(source: str) -> str:

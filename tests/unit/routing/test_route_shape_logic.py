@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from tests.fakes.source_trees import ask
-from tests.unit.routing.shape_case import check, guard, told, when
+from tests.unit.routing.shape_case import check, check_open, guard, told, when
 
 BOTH = {"fast", "slow"}
 
@@ -242,9 +242,9 @@ def test_a_ternary_chooses_the_function_that_is_called() -> None:
         "scale = q[-1]",
         "pair = (q, q[1]); scale = pair[1]",
         "values, *rest = q; scale = rest[0]",
-        "both = {'values': q[0], 'scale': q[1]}; scale = both['scale']",
     ],
 )
 def test_a_tuple_is_indexed_and_unpacked(body: str, q: str, expected: str) -> None:
     check(program("scale is None", parameters="q", before=body), expected, given={"q": q})
     check(program("q[1] is None", parameters="q"), expected, given={"q": q})
+    check_open(program("{'scale': q[1]}['scale'] is None", parameters="q"), expected, given={"q": q})

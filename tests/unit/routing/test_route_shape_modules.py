@@ -5,7 +5,7 @@ import pytest
 from sparkdiag.evidence.route import SetValue
 from sparkdiag.routing.route import find_route
 from tests.fakes.source_trees import MemoryTree, ask, config_of, scenario_with, tree_of
-from tests.unit.routing.shape_case import check, guard, told
+from tests.unit.routing.shape_case import check, check_open, guard, told
 
 BOTH = {"fast", "slow"}
 
@@ -40,7 +40,6 @@ def choose(n):
         ("pass", "import vllm.ops.choice", "vllm.ops.choice.choose(n)"),
         ("from vllm.ops.choice import choose\npick = choose", "pass", "pick(n)"),
         ("from vllm.ops import choice\npick = choice.choose", "pass", "pick(n)"),
-        ("import importlib", "c = importlib.import_module('vllm.ops.choice')", "c.choose(n)"),
         ("from vllm.ops import choice", "pick = getattr(choice, 'choose')", "pick(n)"),
     ],
 )
@@ -52,6 +51,19 @@ def test_an_import_of_every_form(top: str, local: str, call: str) -> None:
     }
     check(files, "fast", given={"n": "5"})
     check(files, "slow", given={"n": "4"})
+
+
+def test_an_import_by_name_at_run_time() -> None:
+    files = {
+        "vllm/dispatch.py": """
+        import importlib
+
+        def entry(n):
+            return importlib.import_module("vllm.ops.choice").choose(n)
+        """,
+        "vllm/ops/choice.py": CHOICE,
+    }
+    check_open(files, "fast", given={"n": "5"})
 
 
 @pytest.mark.parametrize("import_", ["from .choice import choose", "from ..ops.choice import choose"])
