@@ -52,8 +52,14 @@ def _without_kernel(call: ExecutedCall, route: Route, told: tuple[str, ...]) -> 
 
 def _is(raised: str, told: Raises) -> bool:
     """Whether the error that ended the call is the one that the source tells: its class, from its line."""
-    kind = re.match(r"\w+", told.error)
-    return kind is not None and raised.startswith(f"{kind[0]}:") and raised.endswith(f"({told.path}:{told.line})")
+    kinds = [_kind(raised), _kind(told.error)]
+    return kinds[0] == kinds[1] != "" and raised.endswith(f"({told.path}:{told.line})")
+
+
+def _kind(error: str) -> str:
+    """An error's class; a module that is missing is an import that fails."""
+    found = re.match(r"\w+", error)
+    return "" if found is None else found[0].replace("ModuleNotFoundError", "ImportError")
 
 
 def same(executed: str, static: str) -> bool:

@@ -95,4 +95,4 @@ def _where(error: BaseException) -> str:
 
 
 def _short(text: str) -> str:
-    return text.splitlines()[0][:LONGEST] if text else ""
+    return text.splitlines()[0].replace(MARK, "")[:LONGEST] if text else ""

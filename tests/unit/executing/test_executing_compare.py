@@ -77,3 +77,8 @@ def test_without_a_route_nothing_is_compared() -> None:
 def test_names_of_operators_count_by_their_end() -> None:
     assert same("torch.ops._C.logits", "logits")
     assert not same("fp8_mqa_logits_triton", "_fp8_mqa_logits_torch")
+
+
+def test_a_module_that_is_missing_is_an_import_that_fails() -> None:
+    told = route("slow").model_copy(update={"raises": (Raises(error="ImportError: none", path="vllm/a.py", line=3),)})
+    assert agrees(call(raised="ModuleNotFoundError: No module named 'vllm.b' (vllm/a.py:3)"), told) is True
