@@ -98,8 +98,19 @@ def _told(context: Context, pair: tuple[str, bool]) -> str:
     condition = context.conditions.get(symbol)
     if symbol == SEVERAL or condition is None:
         return symbol if value else f"not {symbol}"
-    truth = value is not condition.negated
-    return f"{condition.source} is {str(truth).lower()} ({condition.place})"
+    return f"{_as_said(condition.source, value is not condition.negated)} ({condition.place})"
+
+
+def _as_said(source: str, truth: bool) -> str:
+    """A guard that is true, or false, as one would say it."""
+    if truth:
+        return source
+    for ending, opposite in ((" is not None", " is None"), (" is None", " is not None")):
+        if source.endswith(ending) and " " not in source.removesuffix(ending):
+            return source.removesuffix(ending) + opposite
+    if source.startswith("not ") and " " not in source.removeprefix("not "):
+        return source.removeprefix("not ")
+    return f"not {source}" if " " not in source else f"not ({source})"
 
 
 def trail_of(context: Context, event: Event) -> tuple[TrailStep, ...]:
@@ -164,11 +175,11 @@ def over_prompt(config: RouteConfig, parts: Sequence[tuple[Reading, tuple[Reache
     runs: list[tuple[int, int, tuple[Reached, ...]]] = []
     for reading, reached in parts:
         if runs and _same(runs[-1][2], reached):
-            runs[-1] = (runs[-1][0], reading.last, runs[-1][2])
+            runs[-1] = (runs[-1][0], reading.last, reached)
         else:
             runs.append((reading.first, reading.last, reached))
     if len(runs) == 1:
-        return runs[0][2]
+        return runs[0][2]  # with the trails of the last part, where the prompt is longest
     whole: list[Reached] = []
     everywhere = [one for one in runs[0][2] if all(any(_alike(one, other) for other in run[2]) for run in runs)]
     whole += everywhere

@@ -42,9 +42,9 @@ def bound_parameters(
             names[name] = _named(name, value)
     if spec.kwarg is not None:
         known = {one.arg for one in (*plain, *spec.kwonlyargs)}
-        for name in [name for name in names if name not in known and name != getattr(spec.vararg, "arg", None)]:
-            del names[name]
-        names[spec.kwarg.arg] = fresh(spec.kwarg.arg)
+        rest = [name for name in names if name not in known and name != getattr(spec.vararg, "arg", None)]
+        pairs = tuple(Items((Known(name), names.pop(name))) for name in rest)
+        names[spec.kwarg.arg] = fresh(spec.kwarg.arg) if "**" in keywords else Items(pairs, "keywords")
     defaults = dict(zip([one.arg for one in plain[len(plain) - len(spec.defaults) :]], spec.defaults, strict=True))
     defaults |= {
         one.arg: value for one, value in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if value is not None
@@ -64,7 +64,7 @@ def _named(name: str, value: AnyValue) -> AnyValue:
 
 def _default(context: Context, frame: Frame, name: str, defaults: dict[str, ast.expr], *, spread: bool) -> AnyValue:
     symbol = f"{frame.function}.{name}"
-    if name not in defaults or spread:
+    if name not in defaults or spread or _changes(frame, defaults[name]):
         return Unknown(symbol, f"{name} is a parameter of {frame.function}")
     context.quiet += 1
     try:
@@ -73,3 +73,9 @@ def _default(context: Context, frame: Frame, name: str, defaults: dict[str, ast.
         context.quiet -= 1
     value = found[0][0] if len(found) == 1 else Unknown(symbol)
     return Known(value.value, f"{name}={value.value!r} by default"[:80]) if isinstance(value, Known) else value
+
+
+def _changes(frame: Frame, default: ast.expr) -> bool:
+    """A default is what its names held when the function was defined: not known of a name that is bound again."""
+    names = [node.id for node in ast.walk(default) if isinstance(node, ast.Name)]
+    return any(len(frame.module.bindings.get(name, ())) > 1 or name in frame.module.replaced for name in names)

@@ -1,10 +1,12 @@
 """Calls: functions of the repository are read in their turn; what lies outside is answered where it can be told."""
 
 import ast
+from collections.abc import Iterable
 from dataclasses import replace
 
 from sparkdiag.routing import outside, tensors
 from sparkdiag.routing.binding import bound_parameters
+from sparkdiag.routing.bodies import declared
 from sparkdiag.routing.context import MOST_DEPTH, Condition, Context, Evaluated, Frame, first_line
 from sparkdiag.routing.events import COMPUTING, is_compiled, is_outermost_kernel, is_support, note_kernel, runs_kernel
 from sparkdiag.routing.expressions import attribute_of, evaluate, evaluate_all
@@ -46,9 +48,7 @@ def call(context: Context, frame: Frame, node: ast.Call, state: State) -> Evalua
         arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
         for values, after in evaluate_all(context, frame, arguments, before):
             plain = len(values) - len(node.keywords)
-            keywords = {
-                keyword.arg or "**": value for keyword, value in zip(node.keywords, values[plain:], strict=True)
-            }
+            keywords = _keywords(node, values[plain:])
             found += _dispatch(
                 context,
                 frame,
@@ -71,6 +71,20 @@ def _passed_over(context: Context, frame: Frame, node: ast.Call, state: State) -
         (given or fresh(tail, f"{tail} is not followed"), after)
         for _, after in evaluate_all(context, frame, arguments, state)
     ]
+
+
+def _keywords(node: ast.Call, values: tuple[AnyValue, ...]) -> dict[str, AnyValue]:
+    """Keyword arguments by name; ``**`` stands for those that are not known one by one."""
+    found: dict[str, AnyValue] = {}
+    for keyword, value in zip(node.keywords, values, strict=True):
+        if keyword.arg is not None:
+            found[keyword.arg] = value
+        elif isinstance(value, Items) and value.kind == "keywords":
+            pairs = [one.items for one in value.items if isinstance(one, Items)]
+            found |= {str(name.value): one for name, one in pairs if isinstance(name, Known)}
+        else:
+            found["**"] = value
+    return found
 
 
 def _callees(
@@ -136,7 +150,9 @@ def _dispatch(
         return _slot(context, frame, node, state, callee=callee, arguments=arguments, keywords=keywords)
     if isinstance(callee, External):
         return [(_external(context, frame, node, state, callee, arguments, keywords), state)]
-    return [(_unknown(context, frame, node, callee, (*arguments, *keywords.values())), state)]
+    values = (*arguments, *keywords.values())
+    _handed_on(context, frame, node, state, values)
+    return [(_unknown(context, frame, node, callee, values), state)]
 
 
 def _got(context: Context, frame: Frame, arguments: tuple[AnyValue, ...], state: State) -> AnyValue:
@@ -163,6 +179,8 @@ def _slot(
     """A module-level variable that is filled at run time: with functions of the repository, or from outside."""
     module = context.program.module(callee.symbol.rpartition(".")[0]) or frame.module
     filled = [look_up_in(context, module, value) for value in module.fillings.get(callee.slot, ())]
+    if callee.slot in module.functions:
+        filled.append(Function(module.name, callee.slot, module.functions[callee.slot]))
     functions = [value for value in filled if isinstance(value, Function)]
     found: Evaluated = []
     going = state
@@ -188,6 +206,7 @@ def _external(
     arguments: tuple[AnyValue, ...],
     keywords: dict[str, AnyValue],
 ) -> AnyValue:
+    _handed_on(context, frame, node, state, (*arguments, *keywords.values()))
     answer = outside.answered(context.given.insisted, callee.name, arguments, keywords)
     if answer is not None:
         return answer
@@ -250,6 +269,8 @@ def _followed(
                 about=function.symbol)  # fmt: skip
     trail = state.trail if context.quiet else (*state.trail, step)
     entered = State(names, state.assumed, trail, state.asserted)
+    if declared(function.node)[2]:
+        return _generator(context, inner, node, function, entered, state)
     context.chain.append(function)
     try:
         before = len(context.events)
@@ -260,6 +281,41 @@ def _followed(
         return found
     finally:
         context.chain.pop()
+
+
+def _generator(
+    context: Context, frame: Frame, node: ast.AST, function: Function, entered: State, state: State
+) -> Evaluated:
+    """A generator's body runs when somebody iterates over it, if anybody does."""
+    _perhaps_run(context, frame, node, function, entered, what="is iterated over")
+    return [(fresh(function.name, f"what {function.name} yields is not known"), state)]
+
+
+def _perhaps_run(
+    context: Context, frame: Frame, node: ast.AST, function: Function, entered: State, *, what: str
+) -> None:
+    """Read a function that may be called, at some time, by somebody who is not read."""
+    symbol = f"{function.symbol} {what}#{len(context.conditions)}"
+    place = f"{frame.module.path}:{getattr(node, 'lineno', 0)}"
+    context.conditions[symbol] = Condition(f"{function.name} {what}", place, False)
+    raising, context.raising = context.raising, []
+    context.chain.append(function)
+    try:
+        run_body(context, frame, function, entered.assume(symbol, True))
+    finally:
+        context.chain.pop()
+        context.raising = raising
+
+
+def _handed_on(context: Context, frame: Frame, node: ast.Call, state: State, values: Iterable[AnyValue]) -> None:
+    """Functions that are arguments of what is not read may be called there."""
+    for value in values:
+        module = context.program.module(value.module) if isinstance(value, Function) else None
+        if isinstance(value, Function) and module is not None and not context.quiet and value not in context.chain:
+            inner = Frame(value.name, module, frame.depth + 1, enclosing=value.closure)
+            names = bound_parameters(context, inner, value, (), {"**": fresh("arguments")})
+            entered = State(names, state.assumed, state.trail, state.asserted)
+            _perhaps_run(context, inner, node, value, entered, what="is called")
 
 
 def _returned(context: Context, function: Function, ways: Evaluated, state: State) -> Evaluated:

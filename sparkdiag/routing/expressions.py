@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sparkdiag.routing import tensors
+from sparkdiag.routing.closures import closure_of
 from sparkdiag.routing.comparing import both, one_comparison
 from sparkdiag.routing.context import Context, Evaluated, Frame, first_line
 from sparkdiag.routing.events import runs_kernel
@@ -308,7 +309,10 @@ def _elementwise(left: AnyValue, right: AnyValue) -> Tensor:
 def _conditional(context: Context, frame: Frame, node: ast.IfExp, state: State) -> Evaluated:
     found: Evaluated = []
     for truth, after in truths(context, frame, node.test, state):
-        found += evaluate(context, frame, node.body if truth else node.orelse, after)
+        because = after.trail[-1].because if len(after.trail) > len(state.trail) else ""
+        for value, way in evaluate(context, frame, node.body if truth else node.orelse, after):
+            plain = isinstance(value, Known) and not value.because
+            found.append((Known(value.value, because) if isinstance(value, Known) and plain else value, way))
     return found
 
 
@@ -320,9 +324,9 @@ def _called(context: Context, frame: Frame, node: ast.Call, state: State) -> Eva
     return context.call(context, frame, node, state)
 
 
-def _lambda(_context: Context, frame: Frame, node: ast.Lambda, state: State) -> Evaluated:
-    closure = (*state.names.items(), *frame.enclosing)
-    return [(Function(frame.module.name, f"{frame.function}.<lambda>", node, tuple(closure)), state)]
+def _lambda(context: Context, frame: Frame, node: ast.Lambda, state: State) -> Evaluated:
+    closure = closure_of(context, frame, state)
+    return [(Function(frame.module.name, f"{frame.function}.<lambda>", node, closure), state)]
 
 
 def _text(context: Context, frame: Frame, node: ast.JoinedStr, state: State) -> Evaluated:

@@ -1,6 +1,7 @@
 """What a name at a module's top level holds: through imports, re-exports, constants, and the ``if`` it stands in."""
 
 import ast
+from functools import lru_cache
 
 from sparkdiag.routing.context import Context, Frame
 from sparkdiag.routing.modules import Bound, ModuleSource
@@ -19,6 +20,8 @@ from sparkdiag.routing.values import (
 
 PLATFORM = "current_platform"
 TRITON = ("triton", "tl")
+DECORATED = " decorated"
+"""A name that no source can use: the function that a decorator gets."""
 ENVIRONMENT_VARIABLES = "environment_variables"
 """vllm/envs.py: a dict of lambdas by name, and a ``__getattr__`` over it."""
 
@@ -153,7 +156,7 @@ def first_name(node: ast.expr) -> str:
 def _bound(context: Context, module: ModuleSource, node: ast.stmt, name: str) -> AnyValue:
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
-            return Function(module.name, name, node)
+            return decorated(context, module, Function(module.name, name, node))
         case ast.ClassDef():
             return Unknown(f"{module.name}.{name}", f"class {name}", tensor=False)
         case ast.Import() | ast.ImportFrom():
@@ -187,6 +190,38 @@ def _constant(context: Context, module: ModuleSource, value: ast.expr, name: str
             return Unknown(symbol, f"{name}: {found.because}" if found.because else name, tensor=found.tensor)
         case _:
             return found
+
+
+THROUGH = frozenset({
+    "cache", "lru_cache", "wraps", "staticmethod", "classmethod", "inference_mode", "no_grad", "enable_grad", "compile",
+    "contextmanager", "disable", "deprecated", "override", "final", "overload", "jit", "njit", "autotune", "heuristics",
+    "ignore", "export", "unused", "profile", "record_function", "custom_op", "register_fake",
+})  # fmt: skip
+"""Decorators of Python, torch and triton that call what they decorate, with its arguments, and give what it gives."""
+
+
+@lru_cache(maxsize=2_000)
+def decorators(node: ast.AST) -> tuple[ast.expr, ...]:
+    """Decorators that are not known to call straight through, innermost first."""
+    return tuple(
+        one
+        for one in reversed(getattr(node, "decorator_list", ()))
+        if first_name(getattr(one, "func", one)).rpartition(".")[2] not in THROUGH
+    )
+
+
+def decorated(context: Context, module: ModuleSource, function: Function) -> AnyValue:
+    """What a function's decorators make of it: those of the repository are read, with the function as argument."""
+    value: AnyValue = function
+    for one in decorators(function.node):
+        name = first_name(getattr(one, "func", one)) or ast.unparse(one)[:60]
+        node = ast.fix_missing_locations(ast.copy_location(ast.Call(one, [ast.Name(DECORATED, ast.Load())], []), one))
+        found = context.evaluate(context, Frame("<module>", module, -1), node, State({DECORATED: value}))
+        made = found[0][0] if len(found) == 1 else None
+        if not isinstance(made, Function):
+            return Unknown(function.symbol, f"what @{name} makes of {function.name} is not known")
+        value = made
+    return value
 
 
 def _unpacked(context: Context, module: ModuleSource, target: ast.Tuple, values: ast.Tuple, *, name: str) -> AnyValue:

@@ -138,7 +138,7 @@ def _compared(name: str, left: AnyValue, right: AnyValue) -> bool | None:
             return bool(_COMPARED[name](left.value, right.value))
         except TypeError:
             return None
-    if isinstance(left, Items) and isinstance(right, Items):
+    if isinstance(left, Items) and isinstance(right, Items) and "display" not in (left.kind, right.kind):
         return _compared_items(name, left, right)
     if name == "Eq":
         return _same(left, right)
@@ -188,6 +188,9 @@ def _compared_items(name: str, left: Items, right: Items) -> bool | None:
 def contained(item: AnyValue, holder: AnyValue) -> AnyValue:
     """``item in holder``."""
     because = told(item, holder)
+    if isinstance(holder, Items) and holder.kind == "keywords":
+        named = [one.items[0] for one in holder.items if isinstance(one, Items)]
+        return contained(item, Items(tuple(named)))
     if isinstance(holder, Items):
         answers = [_compared("Eq", item, one) for one in holder.items]
         if True in answers:

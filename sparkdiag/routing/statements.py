@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sparkdiag.routing.assigning import assign, assign_name
-from sparkdiag.routing.bodies import decides, declared, stored_names
+from sparkdiag.routing.bodies import decides, declared
+from sparkdiag.routing.closures import closure_of
 from sparkdiag.routing.context import Context, Evaluated, Frame, Raised, first_line
 from sparkdiag.routing.expressions import evaluate, truths
 from sparkdiag.routing.guards import guarded
@@ -14,7 +15,7 @@ from sparkdiag.routing.handlers import catches, may_raise
 from sparkdiag.routing.loops import iterated, widened
 from sparkdiag.routing.matching import SUBJECT, matching_test
 from sparkdiag.routing.modules import assigned_names
-from sparkdiag.routing.names import Missing, first_name, imported
+from sparkdiag.routing.names import Missing, decorators, first_name, imported
 from sparkdiag.routing.state import State, merged
 from sparkdiag.routing.values import NONE, AnyValue, Function, Known, Unknown, fresh
 
@@ -35,7 +36,7 @@ def run_body(context: Context, frame: Frame, function: Function, state: State) -
     """The values that a function returns, each with its way. Errors that leave it are noted in ``context.raising``."""
     if isinstance(function.node, ast.Lambda):
         return evaluate(context, frame, function.node.body, state)
-    names, shared, yields = declared(function.node)
+    names, shared, _ = declared(function.node)
     own = replace(frame, globals=names, shared=shared)
     returned: Evaluated = []
     for flow in run(context, own, function.node.body, [state]):
@@ -46,8 +47,6 @@ def run_body(context: Context, frame: Frame, function: Function, state: State) -
                 context.raising.append(flow.raised)
             case _:
                 returned.append((Known(None), flow.state))
-    if yields:
-        return [(fresh(function.name, "a generator"), way) for way in merged([way for _, way in returned])]
     return returned
 
 
@@ -273,14 +272,10 @@ def _import(context: Context, frame: Frame, node: ast.Import | ast.ImportFrom, s
 
 
 def _define(context: Context, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef, state: State) -> list[Flow]:
-    """An inner function sees what its names hold when it is called: of those that change, nothing is known."""
-    stored = stored_names(context.chain[-1].node) if context.chain else {}
-    changing = {name for name in state.names if stored.get(name, 0) > 1} | frame.shared
-    closure = (
-        *((name, fresh(name) if name in changing else value) for name, value in state.names.items()),
-        *frame.enclosing,
-    )
-    inner = Function(frame.module.name, f"{frame.function}.{node.name}", node, tuple(closure))
+    closure = closure_of(context, frame, state)
+    inner: AnyValue = Function(frame.module.name, f"{frame.function}.{node.name}", node, closure)
+    if decorators(node):
+        inner = fresh(node.name, f"{node.name} is decorated")
     return [Flow("next", state.bind(node.name, inner))]
 
 
@@ -289,15 +284,19 @@ def _class(_context: Context, _frame: Frame, node: ast.ClassDef, state: State) -
 
 
 def _try(context: Context, frame: Frame, node: ast.Try, state: State) -> list[Flow]:
-    flows = run(context, frame, node.body, [state])
-    raised = [flow for flow in flows if flow.kind == "raise"]
-    going = [flow.state for flow in flows if flow.kind == "next"]
-    done = [flow for flow in flows if flow.kind not in ("raise", "next")]
-    done += run(context, frame, node.orelse, merged(going)) if going else []
-    for flow in raised:
-        done += _handled(context, frame, node, flow)
+    """Errors that are raised by name go to their handlers; where more may go wrong, it does and it does not."""
+    handled: list[Flow] = []
+    going = [state]
     if node.handlers and may_raise(context, frame, node.body):
-        done += _perhaps_handled(context, frame, node, state)
+        handled, going = _perhaps_handled(context, frame, node, state)
+    flows = run(context, frame, node.body, going)
+    done = [flow for flow in flows if flow.kind not in ("raise", "next")]
+    ended = merged([flow.state for flow in flows if flow.kind == "next"])
+    done += run(context, frame, node.orelse, ended) if ended else []
+    for flow in flows:
+        if flow.kind == "raise":
+            done += _handled(context, frame, node, flow)
+    done += handled
     if not node.finalbody:
         return done
     return [last for flow in done for last in _finally(context, frame, node, flow)]
@@ -320,23 +319,25 @@ def _handled(context: Context, frame: Frame, node: ast.Try, flow: Flow) -> list[
     return [flow]
 
 
-def _perhaps_handled(context: Context, frame: Frame, node: ast.Try, state: State) -> list[Flow]:
-    """The handlers, should something go wrong that the source does not tell: before or after anything was assigned."""
+def _perhaps_handled(context: Context, frame: Frame, node: ast.Try, state: State) -> tuple[list[Flow], list[State]]:
+    """The handlers' ways, should something go wrong that the source does not tell; the ways on which nothing does."""
     changed = state
     for statement in node.body:
         for name in assigned_names(statement):
             changed = changed.bind(name, fresh(name, "an error may have come before it was assigned"))
-    test = Unknown(
-        f"{frame.module.path}:{node.lineno} goes wrong", "what goes wrong at run time is not known", tensor=False
-    )
+    symbol = f"{frame.module.path}:{node.lineno} goes wrong#{len(context.conditions)}"
+    test = Unknown(symbol, "what goes wrong at run time is not known", tensor=False)
     probe = ast.copy_location(ast.Name("an_error_is_raised_here", ast.Load()), node)
     flows: list[Flow] = []
-    for truth, way in guarded(context, frame, probe, test, changed):
-        if truth:
-            for handler in node.handlers:
-                bound = way.bind(handler.name, fresh("error", tensor=False)) if handler.name else way
-                flows += run(context, frame, handler.body, [bound])
-    return flows
+    fine: list[State] = []
+    for truth, way in guarded(context, frame, probe, test, state):
+        if not truth:
+            fine.append(way)
+            continue
+        for handler in node.handlers:
+            names = {**changed.names, **({handler.name: fresh("error", tensor=False)} if handler.name else {})}
+            flows += run(context, frame, handler.body, [replace(way, names=names)])
+    return flows, fine
 
 
 def _match(context: Context, frame: Frame, node: ast.Match, state: State) -> list[Flow]:

@@ -38,7 +38,7 @@ class Items:
     """A tuple, or a display whose elements are known while it is used where it stands."""
 
     items: "tuple[AnyValue, ...]"
-    kind: Literal["tuple", "display", "capability"] = "tuple"
+    kind: Literal["tuple", "display", "capability", "keywords"] = "tuple"
     because: str = field(default="", compare=False)
 
 
