@@ -1,11 +1,10 @@
 """Where in a history the route changes, from the few commits that touch a file which the route depends on.
 
-For callers, both over a ``CommitRange`` (``environment.commit_range.read_range`` reads one from a clone)::
+For callers, over a ``CommitRange`` (``environment.commit_range.read_range`` reads one from a clone)::
 
-    route_history(span, scenario=scenario, config=config)    -> RouteHistory
-    changed_between(span, scenario=scenario, config=config)  -> ids of its commits, for a bisection to look at first
+    route_history(span, scenario=scenario, config=config)  -> RouteHistory, whose changes a bisection may try first
 
-Neither raises for one bad revision: it becomes a ``RouteProblem``, and the others are still answered.
+One bad revision raises nothing: it becomes a ``RouteProblem``, and the others are still answered.
 """
 
 import gc
@@ -131,11 +130,6 @@ def route_history(
         changes=tuple(_change(turn, commit, answers) for turn, commit in zip(turns, commits, strict=True)),
         problems=tuple(_problems(span, found)),
     )
-
-
-def changed_between(span: CommitRange, *, scenario: Scenario, config: RouteConfig) -> tuple[str, ...]:
-    """Ids of the commits at which the route changes, oldest first: where a bisection should look first."""
-    return tuple(change.sha for change in route_history(span, scenario=scenario, config=config).changes)
 
 
 @contextmanager

@@ -180,7 +180,8 @@ def _length(size: AnyValue, part: slice) -> AnyValue:
     stop = as_span(part.stop if part.stop is not None else size)
     if start is None or stop is None or start.low < 0 or stop.low < 0:
         return fresh("size", "the slice's bounds are not known", tensor=False)
-    return calculated("Sub", part.stop if part.stop is not None else size, part.start or Known(0))
+    end = part.stop if part.stop is not None else size
+    return end if start.low == start.high == 0 else calculated("Sub", end, part.start)
 
 
 def made(arguments: Sequence[AnyValue], keywords: dict[str, AnyValue]) -> Tensor:
