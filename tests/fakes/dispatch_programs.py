@@ -169,10 +169,11 @@ class Writer:
         return [f"{name} = {scope_value}"]
 
     def _change(self, place: int, scope: Scope, depth: int) -> list[str]:
-        mine = [name for name in scope["bool"] if name.startswith("v")]
-        if not mine:
+        own = [(kind, name) for kind in ("bool", "int", "opt") for name in scope[kind] if name.startswith("v")]
+        if not own:
             return self._assign(place, scope, depth)
-        return [f"{self.pick(*mine)} = {self.expression(place, scope, 'bool')}"]
+        kind, name = own[self.number(0, len(own) - 1)]
+        return [f"{name} = {self.expression(place, scope, kind)}"]
 
     def _call(self, place: int, scope: Scope, depth: int) -> list[str]:
         later = [f for f in self.functions[place + 1 :] if not f.decides]
@@ -187,7 +188,7 @@ class Writer:
         return [f"for {name} in {over}:", *indented(self.block(place, inner, depth=depth + 1, loop=True))]
 
     def _while(self, place: int, scope: Scope, depth: int) -> list[str]:
-        name = self.fresh()
+        name = self.fresh("c")  # which no statement changes: every program ends
         inner = {**scope, "int": [*scope["int"], name]}
         body = self.block(place, inner, depth=depth + 1, loop=False)
         return [f"{name} = 2", f"while {name} > 0:", f"    {name} -= 1", *indented(body)]
@@ -216,10 +217,7 @@ class Writer:
 
     def _handler(self, place: int, scope: Scope, depth: int) -> list[str]:
         error = self.pick("NotImplementedError", "Exception", "ValueError")
-        body = [
-            *self._raise(place, scope, depth),
-            *self.block(place, scope, depth=depth + 1, loop=False),
-        ]
+        body = [*self._raise(place, scope, depth), *self.block(place, scope, depth=depth + 1, loop=False)]
         return ["try:", *indented(body), f"except {error}:", f"    {self.kernel_call(scope)}"]
 
     def _match(self, place: int, scope: Scope, depth: int) -> list[str]:
@@ -246,21 +244,16 @@ class Writer:
         return [f"{name} = {kernel} if ({self.test(place, scope, 1)}) else {self.pick(*KERNELS)}", f"{name}()"]
 
     def _method(self, place: int, scope: Scope, depth: int) -> list[str]:
-        name = self.fresh()
-        return [
-            f"class {name}:",
-            "    def __init__(self, use):",
-            "        self.use = use",
-            "    def forward(self):",
-            f"        return {self.pick(*KERNELS)}() if self.use else {self.pick(*KERNELS)}()",
-            f"{name}({self.test(place, scope, 1)}).forward()",
-        ]
+        name, first, second = self.fresh(), self.pick(*KERNELS), self.pick(*KERNELS)
+        lines = f"class {name}:\n    def __init__(self, use):\n        self.use = use\n    def forward(self):"
+        lines += f"\n        return {first}() if self.use else {second}()"
+        return [*lines.split("\n"), f"{name}({self.test(place, scope, 1)}).forward()"]
 
     # --- expressions ---
 
-    def fresh(self) -> str:
+    def fresh(self, letter: str = "v") -> str:
         self.counter += 1
-        return f"v{self.counter}"
+        return f"{letter}{self.counter}"
 
     def test(self, place: int, scope: Scope, depth: int) -> str:
         """A truth value: and, or, not and ternaries over what a guard asks."""
@@ -343,12 +336,20 @@ class Writer:
         return self.call(place, scope, deciders[self.number(0, len(deciders) - 1)])
 
     def expression(self, place: int, scope: Scope, kind: str) -> str:
+        """A value of a kind, by a ternary now and then."""
         if kind == "bool":
             return f"({self.test(place, scope, 1)})"
         names = scope[kind]
         if kind == "int":
-            return self.pick("1", "512", "LIMIT", *(f"{name} + 1" for name in names), *names)
-        return self.pick(*VALUES["opt"][:1], *names, *scope["tensor"]) if kind == "opt" else self.pick(*names)
+            computed = [form.format(name) for name in names for form in ("{} + 1", "({} or LIMIT)", "max({}, 4)")]
+            plain = self.pick("1", "512", "LIMIT", *names, *computed)
+        else:
+            plain = self.pick("None", *names, *scope["tensor"])
+        return (
+            f"({plain} if {self.test(place, scope, 0)} else {self.pick(*names or [plain])})"
+            if self.chance(25)
+            else plain
+        )
 
     # --- calls across modules ---
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.source_trees import ask
-from tests.unit.routing.shape_case import device_of, never_wrong, outcomes, told
+from tests.unit.routing.shape_case import Open, device_of, never_wrong, outcomes, told
 
 HEAD = """
 import contextlib
@@ -607,9 +607,9 @@ def entry(a):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_nothing_wrong_is_said(name: str) -> None:
     source = HEAD + PROGRAMS[name]
-    open_ = {"a": ("True", "False", "0", "None", "[1]", "{}", "(None, 1)")}
+    open_: Open = {"a": ("True", "False", "0", "None", "[1]", "{}", "(None, 1)")}
     if "attribute of a parameter" in name:
-        open_ = {"a": ("__import__('types').SimpleNamespace(use=True)",)}
+        open_: Open = {"a": ("__import__('types').SimpleNamespace(use=True)",)}
     runs = list(outcomes(source, {}, open_, devices=(device_of("sm121", "cuda"),), flags={}, environment={}))
     route = ask(source)
     never_wrong(route, runs)
