@@ -12,9 +12,15 @@ a single chunk; the dispatch functions with ``clean_logits`` true and false. A c
 * ``in set``: the source names several, each with its condition, and the run reached one of them;
 * ``apart``: a dispatch function that the route does not pass, or passes with another ``clean_logits``;
 * ``not run``: the entry function ended before a kernel; why is told;
-* ``WRONG``: it reached a kernel that the source does not name. Then the exit status is 1.
+* ``WRONG``: it reached a kernel that the source does not name. Then the exit status is 1; 3 where nothing was compared.
 
 ``--executed-only`` runs without reading: truth to check a reader by.
+
+Measured (torch 2.13 CPU, 36 configurations a revision): the 19 commits of yhfgyyf/vllm-deepseek-v4-sm89 and 8 of
+calvarado2004/vllm, 4,116 calls, none WRONG. Of 972 runs of the entry function 144 agree, 708 are in the set (mostly one
+kernel beside the error of an absent DeepGEMM), 120 end in an import that commits in the middle of a rebase cannot do: in
+84 of these the source says so too, in 36 (f6c6e54f4) the entry's own module cannot be imported, which a route does not
+see.
 """
 
 import argparse
@@ -69,7 +75,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     print_rows(rows, trouble, every=asked.verbose)
     if asked.json:
         asked.json.write_text(json.dumps([as_json(row) for row in rows], indent=1) + "\n", encoding="utf-8")
-    return 1 if any(row.judged == WRONG for row in rows) else 0
+    if any(row.judged == WRONG for row in rows):
+        return 1
+    return 0 if asked.executed_only or any(row.judged in (AGREE, IN_SET) for row in rows) else 3
 
 
 def options(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -97,7 +105,7 @@ def words(text: str) -> tuple[str, ...]:
 def chosen(clone: Clone, scenario: Scenario, *, sample: int) -> list[str]:
     """Commits to look at, newest first."""
     twins = (scenario.suspect.commit, *scenario.suspect.twins) if scenario.suspect else ()
-    since = next((f"{sha}~2" for name in twins if (sha := clone.resolve(name))), None)
+    since = next((f"{sha}~2" for name in twins if name and (sha := clone.resolve(name))), None)
     if since:
         return listed(clone, f"{since}..HEAD", FILES)
     entry = [
@@ -185,6 +193,9 @@ def print_rows(rows: Sequence[Row], trouble: Sequence[str], *, every: bool) -> N
             ran = ", ".join(row.call.reached) or row.call.raised or "nothing"
             print(f"{row.judged:8} {row.revision[:10]} {told(row.config)} {row.call.function}{clean}")
             print(f"         ran: {ran}; source: {', '.join(row.static) or '-'}; {row.call.because}")
+    stopped = Counter(row.call.raised or row.call.because for row in rows if row.judged == NOT_RUN)
+    for reason, times in stopped.most_common():
+        print(f"not run, {times} times: {reason}")
     for line in dict.fromkeys(trouble):
         print(f"no answer {line}")
     print(f"{len({(row.repo, row.revision) for row in rows})} revisions, {len(rows)} calls")

@@ -7,7 +7,7 @@ from sparkdiag.executing.compare import compared, same
 
 
 def step(function: str, depth: int, *, kind: str = "call") -> TrailStep:
-    return TrailStep(kind=kind, depth=depth, function="any", path="vllm/a.py", line=depth + 1, source=function)  # type: ignore[arg-type]
+    return TrailStep(kind=kind, depth=depth, function="any", path="vllm/a.py", line=depth + 1, source=function)
 
 
 TRAIL = (step("tried(x)", 0), step("logits(clean_logits=False)", 0), step("family", 1, kind="guard"), step("slow", 1))
@@ -29,7 +29,7 @@ def route(*functions: str, exact: bool = True, trail: tuple[TrailStep, ...] = TR
 
 
 def call(function: str = "entry", *reached: str, clean: bool | None = None, **more: str) -> ExecutedCall:
-    return ExecutedCall(function=function, clean_logits=clean, reached=reached, **more)  # type: ignore[arg-type]
+    return ExecutedCall(function=function, clean_logits=clean, reached=reached, **more)
 
 
 def agrees(found: ExecutedCall, told: Route | None) -> bool | None:

@@ -25,11 +25,12 @@ def context(**names: Any) -> Context:
 
 @pytest.mark.parametrize("decide", DECISIONS)
 def test_no_decision_is_taken_on_a_stand_in(decide: Any) -> None:
+    plain: Any = Opaque(context(), "x")
     for value in (
-        Opaque(context(), "x"),
+        plain,
         Opaque(context(), "x").y,
         Opaque(context(), "x")(1)["k"],
-        Opaque(context(), "x") + 1 > 2,
+        plain + 1 > 2,
     ):
         with pytest.raises(NotKnown, match="x"):
             decide(value)
