@@ -8,7 +8,7 @@ from sparkdiag.environment.blobs import open_blobs
 from sparkdiag.environment.commit_range import read_range
 from sparkdiag.evidence.route import RouteConfig, RouteHistory
 from sparkdiag.lab.history import FIX_COMMIT, SUSPECT_COMMIT, ensure_lab_repo
-from sparkdiag.routing.history import changed_between, route_history
+from sparkdiag.routing.history import route_history
 from sparkdiag.routing.route import find_route
 from sparkdiag.scenario.load import load_scenario
 from tests.fakes.source_trees import KERNELS, scenario_with
@@ -36,7 +36,7 @@ def test_the_labs_history_changes_where_its_tags_say(tmp_path: Path) -> None:
         with open_blobs(folder) as reader:
             span = read_range(reader, "main")
             config = RouteConfig(dcp=dcp, arch="sm121")
-            by_dcp[dcp] = set(changed_between(span, scenario=LAB, config=config))
+            by_dcp[dcp] = {change.sha for change in route_history(span, scenario=LAB, config=config).changes}
             assert by_dcp[dcp] <= set(span.parents)
     assert SUSPECT_COMMIT in by_dcp[1] and SUSPECT_COMMIT not in by_dcp[2]
     assert FIX_COMMIT in by_dcp[2]

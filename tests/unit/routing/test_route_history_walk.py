@@ -13,7 +13,7 @@ from sparkdiag.errors import EnvironmentFault, NoEntry, RouteError
 from sparkdiag.evidence.bisection import Commit
 from sparkdiag.evidence.blob import Blob
 from sparkdiag.evidence.route import Reached, Route, RouteConfig
-from sparkdiag.routing.history import changed_between, route_history
+from sparkdiag.routing.history import route_history
 from sparkdiag.routing.source_tree import SourceTree
 from sparkdiag.scenario.load import load_scenario
 from sparkdiag.scenario.model import Scenario
@@ -365,9 +365,3 @@ def test_progress_is_told() -> None:
     steps = Steps()
     route_history(straight(FAST, SLOW), scenario=SCENARIO, config=CONFIG, find=follow, progress=steps)
     assert steps.told == ["start 2 commits", "at 0", "2 of 2 commits read"]
-
-
-def test_a_bisection_gets_the_ids_alone() -> None:
-    lab = "def sparse_attn_indexer(dcp_world_size):\n    return fused()\n"
-    span = straight({}, {"sparklab/dispatch.py": "X = 1\n"}, {"sparklab/dispatch.py": lab})
-    assert set(changed_between(span, scenario=SCENARIO, config=CONFIG)) <= set(span.parents)
