@@ -28,6 +28,8 @@ def why_changed(before: Route | None, after: Route | None) -> str:
         return found
     if other is None and after.raises:
         return f"it ends in {after.raises[0].error} ({after.raises[0].path}:{after.raises[0].line})"
+    if one is None and other is not None and before.raises:
+        return f"{other.function} is reached, where it ended in {before.raises[0].error} before"
     if before.exact != after.exact:
         return _exactness(before, after)
     return _conditions(one, other)
