@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.integration.executing_case import entry_call, run
+from tests.integration.executing_case import entry_call, run, torch_python
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
@@ -157,3 +161,36 @@ def test_what_it_raises_cannot_reach_the_terminal() -> None:
     said = raised_by("raise ValueError('\\x1b]0;title\\x07 Authorization: Bearer ' + 'k3y' * 12)")
     assert "\x1b" not in said
     assert "k3yk3y" not in said
+
+
+ALONE = """
+import sys
+from tests.integration.executing_case import run
+run("import time\\ndef entry():\\n    while True: time.sleep(1)\\n", timeout_s=600.0)
+"""
+
+
+def test_when_we_are_killed_the_child_goes_with_us() -> None:
+    torch_python()
+    parent = subprocess.Popen([sys.executable, "-c", ALONE], cwd=Path(__file__).parents[2])
+    try:
+        child = _first_child(psutil.Process(parent.pid))
+        parent.kill()
+        psutil.wait_procs([child], timeout=30)
+        assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+    finally:
+        parent.kill()
+        parent.wait()
+
+
+def _first_child(parent: psutil.Process) -> psutil.Process:
+    """The confined child, once it asked the kernel to die with its parent: it is in a network namespace by then."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        for child in parent.children():
+            with suppress(OSError, psutil.Error):
+                cut_off = Path(f"/proc/{child.pid}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
+                if cut_off or child.num_threads() > 1 or child.memory_info().rss > 150 << 20:
+                    return child
+        time.sleep(0.05)
+    raise AssertionError("the child never came up")

@@ -151,6 +151,23 @@ def test_a_filter_fits_the_kernel_and_every_jump_lands_in_it(machine: str) -> No
     assert steps[-1][0] & 7 == 6
 
 
+@pytest.mark.parametrize(
+    "event",
+    ["socket.__new__", "subprocess.Popen", "os.fork", "os.system", "os.exec", "os.kill", "os.remove", "ctypes.dlopen"],
+)
+def test_where_the_kernel_filters_nothing_the_interpreter_still_refuses(event: str) -> None:
+    with pytest.raises(PermissionError, match="refused"):
+        confine._hook(event, ())
+
+
+def test_the_interpreter_lets_files_be_read_and_not_written() -> None:
+    confine._hook("open", ("a.py", "r", 0))
+    confine._hook("open", ("a.py", None, 0o2000000))
+    for mode, flags in (("w", 0), ("a", 0), ("x", 0), ("r+", 0), (None, 1), (None, 2), (None, 0o100), (None, 0o1000)):
+        with pytest.raises(PermissionError):
+            confine._hook("open", ("a.py", mode, flags))
+
+
 def order(**more: Any) -> dict[str, Any]:
     return {
         "package": "vllm", "root": "", "kernels": ["slow"], "entry": "entry", "held": [], "names": {},
