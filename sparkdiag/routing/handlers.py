@@ -3,6 +3,7 @@
 import ast
 import builtins
 
+from sparkdiag.routing.bodies import stored_names
 from sparkdiag.routing.context import Context, Frame
 from sparkdiag.routing.names import absolute, first_name
 
@@ -32,6 +33,16 @@ def may_raise(context: Context, frame: Frame, body: list[ast.stmt]) -> bool:
         elif isinstance(node, ast.ImportFrom):
             if not context.program.has_package(absolute(frame.module, node)):
                 return True
-        elif any(isinstance(one, ast.Call | ast.Subscript | ast.Attribute | ast.BinOp) for one in ast.walk(node)):
+        elif any(_is_unbound(context, frame, one) for one in ast.walk(node)) or any(
+            isinstance(one, ast.Call | ast.Subscript | ast.Attribute | ast.BinOp) for one in ast.walk(node)
+        ):
             return True
     return False
+
+
+def _is_unbound(context: Context, frame: Frame, node: ast.AST) -> bool:
+    """Whether to load a name raises: nothing binds it."""
+    if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load) or hasattr(builtins, node.id):
+        return False
+    inside = stored_names(context.chain[-1].node) if context.chain else {}
+    return node.id not in inside and node.id not in frame.module.bindings and node.id not in dict(frame.enclosing)

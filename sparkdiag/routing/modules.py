@@ -77,6 +77,17 @@ class ModuleSource:
         }
 
     @cached_property
+    def properties(self) -> frozenset[str]:
+        """Names of the properties of the module's classes."""
+        return frozenset(
+            node.name
+            for one in self.tree.body
+            if isinstance(one, ast.ClassDef)
+            for node in one.body
+            if isinstance(node, ast.FunctionDef) and any("property" in ast.unparse(by) for by in node.decorator_list)
+        )
+
+    @cached_property
     def functions(self) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
         """Functions of the top level, the last one of a name."""
         return {
