@@ -5,8 +5,9 @@ import ast
 from sparkdiag.routing.binding import settled
 from sparkdiag.routing.context import Context, Frame
 from sparkdiag.routing.expressions import evaluate
+from sparkdiag.routing.names import reassigned
 from sparkdiag.routing.state import State
-from sparkdiag.routing.values import AnyValue, Items, Tensor, Unknown, fresh, symbol_of
+from sparkdiag.routing.values import AnyValue, Items, ModuleRef, Tensor, Unknown, fresh, symbol_of
 
 
 def assign(context: Context, frame: Frame, target: ast.expr, value: AnyValue, state: State) -> State:
@@ -20,9 +21,15 @@ def assign(context: Context, frame: Frame, target: ast.expr, value: AnyValue, st
                 state = assign(context, frame, inner, one, state)
             return state
         case ast.Attribute():
-            for receiver, after in evaluate(context, frame, target.value, state)[:1]:
-                return after.bind(f"{symbol_of(receiver)}.{target.attr}", value)
-            return state
+            found = evaluate(context, frame, target.value, state)
+            if len(found) != 1:
+                if found:
+                    context.puzzled(frame, target, "what it assigns to is not one thing on every way")
+                return state
+            receiver, after = found[0]
+            if isinstance(receiver, ModuleRef):
+                reassigned(context, frame, target, receiver, target.attr)
+            return after.bind(f"{symbol_of(receiver)}.{target.attr}", value)
         case ast.Subscript():
             found = evaluate(context, frame, target, state)
             return found[0][1] if len(found) == 1 else state

@@ -10,7 +10,7 @@ from sparkdiag.routing.bodies import declared
 from sparkdiag.routing.context import MOST_DEPTH, Condition, Context, Evaluated, Frame, first_line
 from sparkdiag.routing.events import COMPUTING, is_compiled, is_outermost_kernel, is_support, note_kernel, runs_kernel
 from sparkdiag.routing.expressions import attribute_of, evaluate, evaluate_all
-from sparkdiag.routing.names import first_name, look_up_in
+from sparkdiag.routing.names import first_name, look_up_in, reassigned
 from sparkdiag.routing.platforms import asked
 from sparkdiag.routing.state import RETURNED, State, Step, common, merged
 from sparkdiag.routing.statements import run_body
@@ -207,6 +207,8 @@ def _external(
     keywords: dict[str, AnyValue],
 ) -> AnyValue:
     _handed_on(context, frame, node, state, (*arguments, *keywords.values()))
+    if callee.name == "builtins.setattr" and len(arguments) == 3 and isinstance(arguments[0], ModuleRef):
+        reassigned(context, frame, node, arguments[0], getattr(arguments[1], "value", None))
     answer = outside.answered(context.given.insisted, callee.name, arguments, keywords)
     if answer is not None:
         return answer

@@ -7,7 +7,7 @@ from typing import Any
 from sparkdiag.routing import tensors
 from sparkdiag.routing.closures import closure_of
 from sparkdiag.routing.comparing import both, one_comparison
-from sparkdiag.routing.context import Context, Evaluated, Frame, first_line
+from sparkdiag.routing.context import Condition, Context, Evaluated, Frame, first_line
 from sparkdiag.routing.events import runs_kernel
 from sparkdiag.routing.guards import guarded
 from sparkdiag.routing.names import Missing, environment_flag, look_up, member
@@ -109,6 +109,8 @@ def _name(context: Context, frame: Frame, node: ast.Name, state: State) -> Evalu
 def _attribute(context: Context, frame: Frame, node: ast.Attribute, state: State) -> Evaluated:
     found = []
     for value, after in evaluate(context, frame, node.value, state):
+        if isinstance(value, Unknown) and node.attr in frame.module.properties and not context.quiet:
+            context.puzzled(frame, node, f"{node.attr} may be a property, whose function is not followed")
         found.append((attribute_of(context, frame, value, node.attr, after), after))
     return found
 
@@ -331,7 +333,8 @@ def _lambda(context: Context, frame: Frame, node: ast.Lambda, state: State) -> E
 
 def _text(context: Context, frame: Frame, node: ast.JoinedStr, state: State) -> Evaluated:
     inner = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
-    return [(fresh("text", "a text made at run time", tensor=False), evaluate_all(context, frame, inner, state)[0][1])]
+    ways = [after for _, after in evaluate_all(context, frame, inner, state)]
+    return [(fresh("text", "a text made at run time", tensor=False), after) for after in ways]
 
 
 def _unread(context: Context, frame: Frame, node: ast.expr, state: State) -> Evaluated:
@@ -347,10 +350,20 @@ def _unread(context: Context, frame: Frame, node: ast.expr, state: State) -> Eva
     way = state
     for name in names:
         way = way.bind(name, fresh(name))
+    if inner and not context.quiet and any(_may_skip(one) for one in ast.walk(node)):
+        symbol = f"{frame.module.path}:{node.lineno}:{node.col_offset} gets to its calls"
+        text = f"{first_line(node, limit=80)} gets to its calls"
+        context.conditions.setdefault(symbol, Condition(text, f"{frame.module.path}:{node.lineno}", False))
+        way = way.assume(symbol, True)
     for one in inner:
         for _value, _after in evaluate(context, frame, one, way):
             pass
     return [(fresh(type(node).__name__.lower(), "made at run time"), state)]
+
+
+def _may_skip(node: ast.AST) -> bool:
+    """Whether what stands inside may not run at all: a condition, or a generator that nobody asks."""
+    return isinstance(node, ast.GeneratorExp | ast.BoolOp | ast.IfExp) or bool(getattr(node, "ifs", ()))
 
 
 _Reader = Callable[[Context, Frame, Any, State], Evaluated]

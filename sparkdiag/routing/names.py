@@ -52,6 +52,14 @@ def look_up(context: Context, module: ModuleSource, name: str) -> AnyValue:
     return context.globals[key]
 
 
+def reassigned(context: Context, frame: Frame, node: ast.AST, module: ModuleRef, name: object) -> None:
+    """The way itself puts something else at a module's top level: what stands there is not known from now on."""
+    context.puzzled(frame, node, "it assigns to a name of a module while that is in use")
+    line = getattr(node, "lineno", 0)
+    because = f"{name} is assigned at run time ({frame.module.path}:{line})"
+    context.globals[module.name, str(name)] = Unknown(f"{module.name}.{name}", because)
+
+
 def _is_platform(module: ModuleSource) -> bool:
     """vLLM's own, and not something that a module happens to call so."""
     places = module.bindings.get(PLATFORM, [])

@@ -14,7 +14,6 @@ from tests.fakes.dispatch_parts import (
     DEVICE_TESTS,
     KERNELS,
     KINDS,
-    VALUES,
     Function,
     Program,
     Scope,

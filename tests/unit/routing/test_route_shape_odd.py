@@ -533,6 +533,14 @@ def entry(a):
     Layer().size
     slow()
 """,
+    "a name that is not bound": """
+def entry(a):
+    try:
+        missing
+    except NameError:
+        return fast()
+    return slow()
+""",
     "map and filter": """
 def entry(a):
     list(map(lambda x: fast(), (1, 2)))
@@ -561,14 +569,6 @@ def down(n):
 def entry(a):
     fast() if down(7) else slow()
 """,
-    "a name that is not bound": """
-def entry(a):
-    try:
-        missing
-    except NameError:
-        return fast()
-    return slow()
-""",
     "a cached answer": """
 STATE = {"n": 0}
 
@@ -580,6 +580,49 @@ def first():
 def entry(a):
     first()
     fast() if first() == 1 else slow()
+""",
+    "an attribute of what differs": """
+class Box:
+    pass
+
+def pick(a):
+    return Box() if a else other()
+
+def entry(a):
+    pick(a).size = 1
+    fast() if a else slow()
+""",
+    "a text with a call inside": """
+def pick(a):
+    if a:
+        raise NotImplementedError("x")
+    return 1
+
+def entry(a):
+    text = f"{pick(a)}"
+    fast() if a else slow()
+""",
+    "a text with a call inside that goes two ways": """
+def pick(a):
+    return 1 if a else other()
+
+def entry(a):
+    text = f"{pick(a)}"
+    fast() if a else slow()
+""",
+    "a comprehension that asks": """
+def entry(a):
+    made = [fast() for x in (1, 2) if a]
+    pairs = {x: a and other() for x in (1, 2)}
+    slow()
+""",
+    "an error in what is asserted": """
+def broken():
+    raise NotImplementedError("x")
+
+def entry(a):
+    assert broken()
+    slow()
 """,
     "exec and eval": """
 def entry(a):
@@ -609,7 +652,7 @@ def test_nothing_wrong_is_said(name: str) -> None:
     source = HEAD + PROGRAMS[name]
     open_: Open = {"a": ("True", "False", "0", "None", "[1]", "{}", "(None, 1)")}
     if "attribute of a parameter" in name:
-        open_: Open = {"a": ("__import__('types').SimpleNamespace(use=True)",)}
+        open_ = {"a": ("__import__('types').SimpleNamespace(use=True)",)}
     runs = list(outcomes(source, {}, open_, devices=(device_of("sm121", "cuda"),), flags={}, environment={}))
     route = ask(source)
     never_wrong(route, runs)
