@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -170,9 +171,10 @@ run("import time\\ndef entry():\\n    while True: time.sleep(1)\\n", timeout_s=6
 """
 
 
-def test_when_we_are_killed_the_child_goes_with_us() -> None:
+def test_when_we_are_killed_the_child_goes_with_us(tmp_path: Path) -> None:
     torch_python()
-    parent = subprocess.Popen([sys.executable, "-c", ALONE], cwd=Path(__file__).parents[2])
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    parent = subprocess.Popen([sys.executable, "-c", ALONE], cwd=Path(__file__).parents[2], env=environ)
     try:
         child = _first_child(psutil.Process(parent.pid))
         parent.kill()

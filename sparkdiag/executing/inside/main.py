@@ -7,7 +7,7 @@ whatever it likes about itself, so the parent takes the answer as data about thi
 """
 
 # A script that starts in milliseconds imports little, so no pathlib:
-# ruff: noqa: PTH120
+# ruff: noqa: PTH106, PTH109, PTH120
 
 import contextlib
 import importlib
@@ -64,6 +64,10 @@ def main() -> None:
 
     tensors.warmed(torch)
     sys.path.remove(OURS)
+    with contextlib.suppress(OSError):
+        os.rmdir(
+            os.getcwd()
+        )  # of its own: nothing can be made in it from now on, and nothing is left should we be killed
     had += [
         confine.limit(memory_bytes=order["memory_mib"] << 20, cpu_s=order["cpu_s"]),
         confine.refuse(),
