@@ -31,6 +31,10 @@ class Program:
                 self._modules[name] = None
         return self._modules[name]
 
+    def read_module(self, name: str) -> ModuleSource | None:
+        """The module of that dotted name if it was asked for before; it is not read for this."""
+        return self._modules.get(name)
+
     def has_package(self, name: str) -> bool:
         """Whether the top-level package of a dotted name is the repository's own."""
         top = name.split(".")[0]

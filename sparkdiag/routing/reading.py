@@ -1,16 +1,17 @@
 """One reading of the dispatch: from the entry function through every way, with the sizes of a part of the prompt."""
 
+import ast
 from dataclasses import dataclass
 
 from sparkdiag.errors import NoEntry, RouteError
-from sparkdiag.evidence.route import RouteConfig
+from sparkdiag.evidence.route import Raises, RouteConfig
 from sparkdiag.routing.binding import bound_parameters
 from sparkdiag.routing.calls import call
 from sparkdiag.routing.context import Context, Frame, Raised
 from sparkdiag.routing.expressions import evaluate
 from sparkdiag.routing.given import given_for, sizes_of
 from sparkdiag.routing.modules import ModuleSource
-from sparkdiag.routing.names import environment_flag
+from sparkdiag.routing.names import absolute, environment_flag
 from sparkdiag.routing.program import Program
 from sparkdiag.routing.sizes import as_span, calculated
 from sparkdiag.routing.state import State
@@ -73,6 +74,22 @@ def find_entry(program: Program, scenario: Scenario) -> Entry:
 
 def _entry(module: ModuleSource, name: str) -> Entry:
     return Entry(Function(module.name, name, module.functions[name]), module)
+
+
+def import_fault(program: Program, module: ModuleSource) -> Raises | None:
+    """The error that importing the entry function's own module ends in: it takes a name from another module of the
+    repository that has none of it. Only modules that were read for the route are asked, so it costs nothing."""
+    for node in module.tree.body:
+        source = program.read_module(absolute(module, node)) if isinstance(node, ast.ImportFrom) else None
+        if source is None or not isinstance(node, ast.ImportFrom) or source.bindings.keys() & {"*", "__getattr__"}:
+            continue
+        for alias in node.names:
+            if alias.name == "*" or alias.name in source.bindings or alias.name.startswith("__"):
+                continue
+            if not program.is_module(f"{source.name}.{alias.name}"):
+                error = f"ImportError: {source.name} has no {alias.name}"
+                return Raises(error=error, path=module.path, line=node.lineno)
+    return None
 
 
 def read(

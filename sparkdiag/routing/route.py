@@ -5,7 +5,7 @@ from sparkdiag.routing.answer import guards_of, over_prompt, raised_in, reached_
 from sparkdiag.routing.context import OpenGuard
 from sparkdiag.routing.given import chunks_of
 from sparkdiag.routing.program import Program
-from sparkdiag.routing.reading import Entry, Reading, find_entry, read, row_limit
+from sparkdiag.routing.reading import Entry, Reading, find_entry, import_fault, read, row_limit
 from sparkdiag.routing.source_tree import SourceTree
 from sparkdiag.routing.values import AnyValue
 from sparkdiag.scenario.model import Scenario
@@ -28,6 +28,8 @@ def find_route(tree: SourceTree, *, scenario: Scenario, config: RouteConfig) -> 
     parts = [(reading, reached_in(reading, scenario)) for reading in readings]
     reached = over_prompt(config, parts)
     raises = tuple(dict.fromkeys(one for reading in readings for one in raised_in(reading)))
+    if (fault := import_fault(program, entry.module)) is not None:
+        reached, raises = (), (fault,)
     puzzles = tuple(dict.fromkeys(one for reading in readings for one in reading.context.not_understood.values()))
     return Route(
         revision=tree.revision,
