@@ -46,7 +46,7 @@ class RouteSettings(Value):
     kernels: tuple[str, ...] = ()
     """Functions that count as one kernel, by name."""
     support: tuple[str, ...] = ()
-    """Ops and functions that every route runs (cache inserts, gathers, top-k), as ``fnmatch`` patterns; not followed."""
+    """Ops and functions of every route (cache inserts, gathers, top-k), as ``fnmatch`` patterns: not followed."""
     arch: str | None = Field(default=None, pattern=r"^sm[0-9]{2,3}$")
     """CUDA capability that the scenario is about (``sm121``): taken where no GPU and no option tells one."""
     head_dim: int = Field(default=128, ge=1)
