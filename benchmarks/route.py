@@ -15,8 +15,8 @@ from sparkdiag.environment.commit_range import read_range
 from sparkdiag.errors import RouteError
 from sparkdiag.evidence.route import RouteConfig, RouteHistory
 from sparkdiag.lab.history import ensure_lab_repo
-from sparkdiag.routing.answers import Answers
-from sparkdiag.routing.history import route_history
+from sparkdiag.routing.across.answers import Answers
+from sparkdiag.routing.across.history import route_history
 from sparkdiag.routing.route import find_route
 from sparkdiag.scenario.load import load_scenario
 from sparkdiag.scenario.model import Scenario

@@ -14,7 +14,7 @@ from sparkdiag.reporting.route import route_text
 from sparkdiag.reporting.route_document import route_document
 from sparkdiag.reproducing.signals import Terminated, sigterm_raises
 from sparkdiag.routing.route import find_route
-from sparkdiag.routing.source_tree import SourceTree
+from sparkdiag.routing.source.source_tree import SourceTree
 
 
 def answer(asked: Asked) -> ExitCode:

@@ -17,8 +17,8 @@ from sparkdiag.errors import ExitCode, UsageError
 from sparkdiag.evidence.route import MatrixRevision, RouteMatrix, RouteProblem, Truth
 from sparkdiag.reporting.route_document import history_document, matrix_document
 from sparkdiag.reporting.route_tables import history_text, matrix_text
-from sparkdiag.routing.history import route_history
-from sparkdiag.routing.matrix import find_matrix
+from sparkdiag.routing.across.history import route_history
+from sparkdiag.routing.across.matrix import find_matrix
 
 if TYPE_CHECKING:
     from sparkdiag.reporting.live import ViewProgress

@@ -17,7 +17,7 @@ from sparkdiag.errors import EnvironmentFault, UsageError
 from sparkdiag.evidence.route import RouteConfig
 from sparkdiag.needed import need_git
 from sparkdiag.reproducing.choice import INCIDENT_SCENARIO, LAB_SCENARIO
-from sparkdiag.routing.matrix import MatrixAxes
+from sparkdiag.routing.across.matrix import MatrixAxes
 from sparkdiag.scenario.load import load_scenario
 from sparkdiag.scenario.model import Scenario
 

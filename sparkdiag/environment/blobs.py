@@ -210,7 +210,7 @@ class BlobReader:
 
 
 class RevisionTree:
-    """One revision's files; a ``sparkdiag.routing.source_tree.SourceTree``."""
+    """One revision's files; a ``sparkdiag.routing.source.source_tree.SourceTree``."""
 
     def __init__(self, reader: BlobReader, sha: str) -> None:
         self._reader = reader

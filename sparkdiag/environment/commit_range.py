@@ -30,7 +30,7 @@ class FileChange(NamedTuple):
 
 
 class ClonedRange:
-    """``old..new`` of one clone; a ``sparkdiag.routing.history.CommitRange``."""
+    """``old..new`` of one clone; a ``sparkdiag.routing.across.history.CommitRange``."""
 
     def __init__(self, reader: BlobReader, *, old: str, new: str) -> None:
         """Ids of 40 digits; ``old`` empty for everything that ``new`` contains."""

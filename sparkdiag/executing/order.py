@@ -6,9 +6,9 @@ from typing import Any
 
 from sparkdiag.errors import RouteError
 from sparkdiag.evidence.route import RouteConfig
-from sparkdiag.routing.given import Sizes, chunks_of, given_for, keys_at, sizes_of
-from sparkdiag.routing.source_tree import SourceTree
-from sparkdiag.routing.values import AnyValue, Items, Known, Some, Span, Tensor, Typed
+from sparkdiag.routing.source.source_tree import SourceTree
+from sparkdiag.routing.values.domain import AnyValue, Items, Known, Some, Span, Tensor, Typed
+from sparkdiag.routing.values.given import Sizes, chunks_of, given_for, keys_at, sizes_of
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.scenario.route import RouteValue
 

@@ -1,10 +1,10 @@
 """How many rows an indexer call of this revision gets."""
 
 from sparkdiag.evidence.route import RouteConfig
-from sparkdiag.routing.given import chunks_of, keys_at
-from sparkdiag.routing.program import Program
-from sparkdiag.routing.reading import row_limit
-from sparkdiag.routing.source_tree import SourceTree
+from sparkdiag.routing.reading.pass_through import row_limit
+from sparkdiag.routing.source.program import Program
+from sparkdiag.routing.source.source_tree import SourceTree
+from sparkdiag.routing.values.given import chunks_of, keys_at
 from sparkdiag.scenario.model import Scenario
 
 SCORE_BYTES = 4

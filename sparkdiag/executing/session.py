@@ -11,7 +11,7 @@ from sparkdiag.executing.answer import Answer
 from sparkdiag.executing.compare import compared
 from sparkdiag.executing.confined import converse
 from sparkdiag.executing.rows import rows_of
-from sparkdiag.routing.source_tree import SourceTree
+from sparkdiag.routing.source.source_tree import SourceTree
 from sparkdiag.scenario.model import Scenario
 
 TIMEOUT_S = 60.0

@@ -18,7 +18,7 @@ from sparkdiag.harmless.excerpt import one_line
 from sparkdiag.observing.gpu_facts import GpuFacts, look_at_gpus
 from sparkdiag.reproducing.running import RunInProgress
 from sparkdiag.routing.route import find_route
-from sparkdiag.routing.source_tree import SourceTree
+from sparkdiag.routing.source.source_tree import SourceTree
 from sparkdiag.scenario.model import Scenario
 
 PATIENCE_S = 10.0

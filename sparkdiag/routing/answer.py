@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from sparkdiag.evidence.route import Guard, Raises, Reached, RouteConfig, TrailStep
-from sparkdiag.routing.bodies import MATTERS_ALWAYS
-from sparkdiag.routing.context import Context, Event
-from sparkdiag.routing.given import keys_at
-from sparkdiag.routing.reading import Reading
-from sparkdiag.routing.state import SEVERAL, State, Step
+from sparkdiag.routing.reading.bodies import MATTERS_ALWAYS
+from sparkdiag.routing.reading.context import Context, Event
+from sparkdiag.routing.reading.pass_through import Reading
+from sparkdiag.routing.values.given import keys_at
+from sparkdiag.routing.values.state import SEVERAL, State, Step
 from sparkdiag.scenario.model import Scenario
 
 MOST_REDUCED = 32

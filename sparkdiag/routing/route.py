@@ -2,12 +2,12 @@
 
 from sparkdiag.evidence.route import NotUnderstood, Reached, Route, RouteConfig
 from sparkdiag.routing.answer import guards_of, over_prompt, raised_in, reached_in
-from sparkdiag.routing.context import OpenGuard
-from sparkdiag.routing.given import chunks_of
-from sparkdiag.routing.program import Program
-from sparkdiag.routing.reading import Entry, Reading, find_entry, import_fault, read, row_limit
-from sparkdiag.routing.source_tree import SourceTree
-from sparkdiag.routing.values import AnyValue
+from sparkdiag.routing.reading.context import OpenGuard
+from sparkdiag.routing.reading.pass_through import Entry, Reading, find_entry, import_fault, read, row_limit
+from sparkdiag.routing.source.program import Program
+from sparkdiag.routing.source.source_tree import SourceTree
+from sparkdiag.routing.values.domain import AnyValue
+from sparkdiag.routing.values.given import chunks_of
 from sparkdiag.scenario.model import Scenario
 
 MOST_READINGS = 96

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from sparkdiag.evidence.route import Platform, Route, RouteConfig
 from sparkdiag.routing.route import find_route
-from sparkdiag.routing.source_tree import Blob
+from sparkdiag.routing.source.source_tree import Blob
 from sparkdiag.scenario.model import PromptSettings, Scenario, ServerSettings, Signature, WatchedFunction
 from sparkdiag.scenario.route import RouteSettings, RouteValue
 

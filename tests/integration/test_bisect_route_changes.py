@@ -13,7 +13,7 @@ from sparkdiag.errors import EnvironmentFault, NoEntry, RouteError
 from sparkdiag.evidence.bisection import Target
 from sparkdiag.evidence.route import Reached, Route, RouteConfig
 from sparkdiag.lab.history import FIX_COMMIT, SUSPECT_COMMIT, ensure_lab_repo
-from sparkdiag.routing.source_tree import SourceTree
+from sparkdiag.routing.source.source_tree import SourceTree
 from sparkdiag.scenario.load import load_scenario
 from sparkdiag.scenario.model import Scenario
 from tests.integration.axis_case import Written, scenario_of, write

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from sparkdiag.cli.app import main
 from sparkdiag.evidence.route import Executed, ExecutedCall, Route, RouteConfig, RouteHistory, RouteMatrix
-from sparkdiag.routing.source_tree import SourceTree
+from sparkdiag.routing.source.source_tree import SourceTree
 from tests.integration.overlay_case import git
 from tests.integration.route_clone_case import ENTRY, RouteClone
 

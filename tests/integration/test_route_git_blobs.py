@@ -14,8 +14,8 @@ from sparkdiag.environment.commit_range import read_range
 from sparkdiag.environment.objects import Found, NotRead, ObjectReader
 from sparkdiag.errors import EnvironmentFault, RouteError, SparkdiagError, UsageError
 from sparkdiag.harmless.printable import hidden_characters
-from sparkdiag.routing.history import CommitRange
-from sparkdiag.routing.source_tree import SourceTree
+from sparkdiag.routing.across.history import CommitRange
+from sparkdiag.routing.source.source_tree import SourceTree
 from tests.integration.axis_case import Written, git, write
 
 pytestmark = pytest.mark.integration

@@ -8,7 +8,7 @@ from sparkdiag.environment.blobs import open_blobs
 from sparkdiag.environment.commit_range import read_range
 from sparkdiag.evidence.route import RouteConfig, RouteHistory
 from sparkdiag.lab.history import FIX_COMMIT, SUSPECT_COMMIT, ensure_lab_repo
-from sparkdiag.routing.history import route_history
+from sparkdiag.routing.across.history import route_history
 from sparkdiag.routing.route import find_route
 from sparkdiag.scenario.load import load_scenario
 from tests.fakes.source_trees import KERNELS, scenario_with

@@ -12,10 +12,10 @@ from sparkdiag.errors import SparkdiagError
 from sparkdiag.evidence.bisection import Target
 from sparkdiag.evidence.route import Route, RouteChange, RouteConfig
 from sparkdiag.harmless.excerpt import one_line
-from sparkdiag.routing.answers import FindRoute
-from sparkdiag.routing.history import route_history
+from sparkdiag.routing.across.answers import FindRoute
+from sparkdiag.routing.across.history import route_history
 from sparkdiag.routing.route import find_route
-from sparkdiag.routing.source_tree import SourceTree
+from sparkdiag.routing.source.source_tree import SourceTree
 from sparkdiag.scenario.model import Scenario
 
 PATIENCE_S = 20.0

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from sparkdiag.evidence.route import NotUnderstood, Raises, Reached, Route, RouteConfig, TrailStep, Truth
-from sparkdiag.routing.route_change import condition, why_changed
+from sparkdiag.routing.across.route_change import condition, why_changed
 
 
 def guard(source: str, value: Truth, *, line: int = 3, because: str = "") -> TrailStep:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.routing.portions import cut, reach
+from sparkdiag.routing.across.portions import cut, reach
 
 TABLE = """\
 import os

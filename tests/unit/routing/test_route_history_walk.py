@@ -13,8 +13,8 @@ from sparkdiag.errors import EnvironmentFault, NoEntry, RouteError
 from sparkdiag.evidence.bisection import Commit
 from sparkdiag.evidence.blob import Blob
 from sparkdiag.evidence.route import Reached, Route, RouteConfig
-from sparkdiag.routing.history import route_history
-from sparkdiag.routing.source_tree import SourceTree
+from sparkdiag.routing.across.history import route_history
+from sparkdiag.routing.source.source_tree import SourceTree
 from sparkdiag.scenario.load import load_scenario
 from sparkdiag.scenario.model import Scenario
 

@@ -19,9 +19,9 @@ from sparkdiag.evidence.route import (
     RouteProblem,
     Truth,
 )
-from sparkdiag.routing.matrix import MatrixAxes, find_matrix
-from sparkdiag.routing.narrowing import AXES, narrowed, separating
-from sparkdiag.routing.source_tree import SourceTree
+from sparkdiag.routing.across.matrix import MatrixAxes, find_matrix
+from sparkdiag.routing.across.narrowing import AXES, narrowed, separating
+from sparkdiag.routing.source.source_tree import SourceTree
 from sparkdiag.scenario.load import load_scenario
 from sparkdiag.scenario.model import Scenario
 

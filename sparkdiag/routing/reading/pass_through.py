@@ -5,18 +5,18 @@ from dataclasses import dataclass
 
 from sparkdiag.errors import NoEntry, RouteError
 from sparkdiag.evidence.route import Raises, RouteConfig
-from sparkdiag.routing.binding import bound_parameters
-from sparkdiag.routing.calls import call
-from sparkdiag.routing.context import Context, Frame, Raised
-from sparkdiag.routing.expressions import evaluate
-from sparkdiag.routing.given import given_for, sizes_of
-from sparkdiag.routing.modules import ModuleSource
-from sparkdiag.routing.names import absolute, environment_flag
-from sparkdiag.routing.program import Program
-from sparkdiag.routing.sizes import as_span, calculated
-from sparkdiag.routing.state import State
-from sparkdiag.routing.statements import run_body
-from sparkdiag.routing.values import AnyValue, Function, Known, fresh
+from sparkdiag.routing.reading.binding import bound_parameters
+from sparkdiag.routing.reading.calls import call
+from sparkdiag.routing.reading.context import Context, Frame, Raised
+from sparkdiag.routing.reading.expressions import evaluate
+from sparkdiag.routing.reading.names import absolute, environment_flag
+from sparkdiag.routing.reading.statements import run_body
+from sparkdiag.routing.source.modules import ModuleSource
+from sparkdiag.routing.source.program import Program
+from sparkdiag.routing.values.domain import AnyValue, Function, Known, fresh
+from sparkdiag.routing.values.given import given_for, sizes_of
+from sparkdiag.routing.values.sizes import as_span, calculated
+from sparkdiag.routing.values.state import State
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.scenario.route import RouteSettings, RowSplit
 

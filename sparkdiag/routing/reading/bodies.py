@@ -3,7 +3,7 @@
 import ast
 from functools import lru_cache
 
-from sparkdiag.routing.names import first_name
+from sparkdiag.routing.reading.names import first_name
 
 MATTERS_ALWAYS = "*"
 """Stands for how the function goes on, among the names of what a guard decides."""

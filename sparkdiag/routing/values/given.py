@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from sparkdiag.errors import UsageError
 from sparkdiag.evidence.route import RouteConfig
-from sparkdiag.routing.sizes import calculated
-from sparkdiag.routing.values import AnyValue, Items, Known, Some, Span, Tensor, Typed, Unknown
+from sparkdiag.routing.values.domain import AnyValue, Items, Known, Some, Span, Tensor, Typed, Unknown
+from sparkdiag.routing.values.sizes import calculated
 from sparkdiag.scenario.route import RouteSettings, RouteValue
 
 DTYPES = {"fp8": "torch.float8_e4m3fn", "fp4": "torch.uint8"}

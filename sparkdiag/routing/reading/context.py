@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from sparkdiag.evidence.route import NotUnderstood, Phase, RouteConfig
-from sparkdiag.routing.given import Given
-from sparkdiag.routing.modules import ModuleSource
-from sparkdiag.routing.program import Program
-from sparkdiag.routing.state import State
-from sparkdiag.routing.values import AnyValue, Function
+from sparkdiag.routing.source.modules import ModuleSource
+from sparkdiag.routing.source.program import Program
+from sparkdiag.routing.values.domain import AnyValue, Function
+from sparkdiag.routing.values.given import Given
+from sparkdiag.routing.values.state import State
 from sparkdiag.scenario.route import RouteSettings
 
 MOST_WORK = 60_000

@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from sparkdiag.routing.values import AnyValue, External, Items, Known, Span, Unknown, fresh, symbol_of
+from sparkdiag.routing.values.domain import AnyValue, External, Items, Known, Span, Unknown, fresh, symbol_of
 
 BYTES = {
     "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int64": 8, "long": 8, "int32": 4, "int": 4, "int16": 2,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from sparkdiag.evidence.route import Truth
-from sparkdiag.routing.values import AnyValue, joined
+from sparkdiag.routing.values.domain import AnyValue, joined
 
 MOST_STATES = 48
 """Ways that are kept apart; beyond it they are joined, and what differs between them is unknown."""

@@ -3,13 +3,12 @@
 import ast
 from dataclasses import replace
 
-from sparkdiag.routing.context import Context, Frame
-from sparkdiag.routing.expressions import evaluate, evaluate_all
-from sparkdiag.routing.guards import guarded
-from sparkdiag.routing.modules import assigned_names
-from sparkdiag.routing.names import first_name
-from sparkdiag.routing.state import State
-from sparkdiag.routing.values import (
+from sparkdiag.routing.reading.context import Context, Frame
+from sparkdiag.routing.reading.expressions import evaluate, evaluate_all
+from sparkdiag.routing.reading.guards import guarded
+from sparkdiag.routing.reading.names import first_name
+from sparkdiag.routing.source.modules import assigned_names
+from sparkdiag.routing.values.domain import (
     AnyValue,
     Items,
     Known,
@@ -20,6 +19,7 @@ from sparkdiag.routing.values import (
     may_hold_tensor,
     symbol_of,
 )
+from sparkdiag.routing.values.state import State
 
 MOST_UNROLLED = 8
 

@@ -4,16 +4,14 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from sparkdiag.routing import tensors
-from sparkdiag.routing.closures import closure_of
-from sparkdiag.routing.comparing import both, one_comparison
-from sparkdiag.routing.context import Condition, Context, Evaluated, Frame, first_line
-from sparkdiag.routing.events import runs_kernel
-from sparkdiag.routing.guards import guarded
-from sparkdiag.routing.names import Missing, environment_flag, look_up, member
-from sparkdiag.routing.sizes import calculated, negated
-from sparkdiag.routing.state import State
-from sparkdiag.routing.values import (
+from sparkdiag.routing.reading.closures import closure_of
+from sparkdiag.routing.reading.comparing import both, one_comparison
+from sparkdiag.routing.reading.context import Condition, Context, Evaluated, Frame, first_line
+from sparkdiag.routing.reading.events import runs_kernel
+from sparkdiag.routing.reading.guards import guarded
+from sparkdiag.routing.reading.names import Missing, environment_flag, look_up, member
+from sparkdiag.routing.values import tensors
+from sparkdiag.routing.values.domain import (
     AnyValue,
     External,
     Function,
@@ -28,6 +26,8 @@ from sparkdiag.routing.values import (
     symbol_of,
     truth_of,
 )
+from sparkdiag.routing.values.sizes import calculated, negated
+from sparkdiag.routing.values.state import State
 
 MOST_WAYS = 16
 """Ways of one expression that are followed."""

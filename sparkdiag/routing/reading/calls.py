@@ -4,17 +4,23 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from sparkdiag.routing import outside, tensors
-from sparkdiag.routing.binding import bound_parameters
-from sparkdiag.routing.bodies import declared
-from sparkdiag.routing.context import MOST_DEPTH, Condition, Context, Evaluated, Frame, first_line
-from sparkdiag.routing.events import COMPUTING, is_compiled, is_outermost_kernel, is_support, note_kernel, runs_kernel
-from sparkdiag.routing.expressions import attribute_of, evaluate, evaluate_all
-from sparkdiag.routing.names import first_name, look_up_in, reassigned
-from sparkdiag.routing.platforms import asked
-from sparkdiag.routing.state import RETURNED, State, Step, common, merged
-from sparkdiag.routing.statements import run_body
-from sparkdiag.routing.values import (
+from sparkdiag.routing.reading import outside
+from sparkdiag.routing.reading.binding import bound_parameters
+from sparkdiag.routing.reading.bodies import declared
+from sparkdiag.routing.reading.context import MOST_DEPTH, Condition, Context, Evaluated, Frame, first_line
+from sparkdiag.routing.reading.events import (
+    COMPUTING,
+    is_compiled,
+    is_outermost_kernel,
+    is_support,
+    note_kernel,
+    runs_kernel,
+)
+from sparkdiag.routing.reading.expressions import attribute_of, evaluate, evaluate_all
+from sparkdiag.routing.reading.names import first_name, look_up_in, reassigned
+from sparkdiag.routing.reading.statements import run_body
+from sparkdiag.routing.values import tensors
+from sparkdiag.routing.values.domain import (
     AnyValue,
     External,
     Function,
@@ -30,6 +36,8 @@ from sparkdiag.routing.values import (
     may_hold_tensor,
     symbol_of,
 )
+from sparkdiag.routing.values.platforms import asked
+from sparkdiag.routing.values.state import RETURNED, State, Step, common, merged
 
 TALK = ("logger.", "log.", "logging.", "warnings.")
 

@@ -8,8 +8,8 @@ import re
 
 from sparkdiag.errors import UsageError
 from sparkdiag.evidence.route import RouteConfig
-from sparkdiag.routing.sizes import as_span
-from sparkdiag.routing.values import AnyValue, External, Items, Known, Unknown, symbol_of
+from sparkdiag.routing.values.domain import AnyValue, External, Items, Known, Unknown, symbol_of
+from sparkdiag.routing.values.sizes import as_span
 
 _ARCH = re.compile(r"sm_?([0-9]{2,3})[af]?")
 _KINDS = {"is_cuda": "cuda", "is_rocm": "rocm", "is_xpu": "xpu", "is_cpu": "cpu"}

@@ -2,9 +2,9 @@
 
 import ast
 
-from sparkdiag.routing.context import Context, Frame
-from sparkdiag.routing.state import State
-from sparkdiag.routing.values import AnyValue, Function, Items, Known, Some, Tensor, Typed, Unknown, fresh
+from sparkdiag.routing.reading.context import Context, Frame
+from sparkdiag.routing.values.domain import AnyValue, Function, Items, Known, Some, Tensor, Typed, Unknown, fresh
+from sparkdiag.routing.values.state import State
 
 
 def settled(context: Context, frame: Frame, name: str, value: AnyValue) -> AnyValue:

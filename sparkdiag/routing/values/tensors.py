@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from sparkdiag.routing.sizes import BYTES, as_span, calculated
-from sparkdiag.routing.values import AnyValue, External, Items, Known, Tensor, fresh
+from sparkdiag.routing.values.domain import AnyValue, External, Items, Known, Tensor, fresh
+from sparkdiag.routing.values.sizes import BYTES, as_span, calculated
 
 SAME = frozenset({
     "contiguous", "clone", "cuda", "cpu", "detach", "requires_grad_", "pin_memory", "to_dense", "abs", "relu",

@@ -1,9 +1,9 @@
 """What an inner function sees of the function around it."""
 
-from sparkdiag.routing.bodies import stored_names
-from sparkdiag.routing.context import Context, Frame
-from sparkdiag.routing.state import State
-from sparkdiag.routing.values import AnyValue, fresh
+from sparkdiag.routing.reading.bodies import stored_names
+from sparkdiag.routing.reading.context import Context, Frame
+from sparkdiag.routing.values.domain import AnyValue, fresh
+from sparkdiag.routing.values.state import State
 
 
 def closure_of(context: Context, frame: Frame, state: State) -> tuple[tuple[str, AnyValue], ...]:

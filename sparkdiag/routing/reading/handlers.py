@@ -3,9 +3,9 @@
 import ast
 import builtins
 
-from sparkdiag.routing.bodies import stored_names
-from sparkdiag.routing.context import Context, Frame
-from sparkdiag.routing.names import absolute, first_name
+from sparkdiag.routing.reading.bodies import stored_names
+from sparkdiag.routing.reading.context import Context, Frame
+from sparkdiag.routing.reading.names import absolute, first_name
 
 
 def catches(handler: ast.ExceptHandler, kind: str) -> bool | None:

@@ -5,19 +5,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sparkdiag.routing.assigning import assign, assign_name
-from sparkdiag.routing.bodies import decides, declared
-from sparkdiag.routing.closures import closure_of
-from sparkdiag.routing.context import Context, Evaluated, Frame, Raised, first_line
-from sparkdiag.routing.expressions import evaluate, truths
-from sparkdiag.routing.guards import guarded
-from sparkdiag.routing.handlers import catches, may_raise
-from sparkdiag.routing.loops import iterated, widened
-from sparkdiag.routing.matching import SUBJECT, matching_test
-from sparkdiag.routing.modules import assigned_names
-from sparkdiag.routing.names import Missing, decorators, first_name, imported
-from sparkdiag.routing.state import State, merged
-from sparkdiag.routing.values import NONE, AnyValue, Function, Known, Unknown, fresh
+from sparkdiag.routing.reading.assigning import assign, assign_name
+from sparkdiag.routing.reading.bodies import decides, declared
+from sparkdiag.routing.reading.closures import closure_of
+from sparkdiag.routing.reading.context import Context, Evaluated, Frame, Raised, first_line
+from sparkdiag.routing.reading.expressions import evaluate, truths
+from sparkdiag.routing.reading.guards import guarded
+from sparkdiag.routing.reading.handlers import catches, may_raise
+from sparkdiag.routing.reading.loops import iterated, widened
+from sparkdiag.routing.reading.matching import SUBJECT, matching_test
+from sparkdiag.routing.reading.names import Missing, decorators, first_name, imported
+from sparkdiag.routing.source.modules import assigned_names
+from sparkdiag.routing.values.domain import NONE, AnyValue, Function, Known, Unknown, fresh
+from sparkdiag.routing.values.state import State, merged
 
 Kind = Literal["next", "return", "raise", "break", "continue"]
 

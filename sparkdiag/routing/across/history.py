@@ -14,9 +14,9 @@ from typing import NamedTuple, Protocol
 
 from sparkdiag.evidence.bisection import Commit
 from sparkdiag.evidence.route import RouteChange, RouteConfig, RouteHistory, RouteProblem
-from sparkdiag.routing.answers import Answer, Answers, FindRoute, Revisions
+from sparkdiag.routing.across.answers import Answer, Answers, FindRoute, Revisions
+from sparkdiag.routing.across.route_change import why_changed
 from sparkdiag.routing.route import find_route
-from sparkdiag.routing.route_change import why_changed
 from sparkdiag.scenario.model import Scenario
 
 _STEP = 256

@@ -2,12 +2,12 @@
 
 import ast
 
-from sparkdiag.routing.binding import settled
-from sparkdiag.routing.context import Context, Frame
-from sparkdiag.routing.expressions import evaluate
-from sparkdiag.routing.names import reassigned
-from sparkdiag.routing.state import State
-from sparkdiag.routing.values import AnyValue, Items, ModuleRef, Tensor, Unknown, fresh, symbol_of
+from sparkdiag.routing.reading.binding import settled
+from sparkdiag.routing.reading.context import Context, Frame
+from sparkdiag.routing.reading.expressions import evaluate
+from sparkdiag.routing.reading.names import reassigned
+from sparkdiag.routing.values.domain import AnyValue, Items, ModuleRef, Tensor, Unknown, fresh, symbol_of
+from sparkdiag.routing.values.state import State
 
 
 def assign(context: Context, frame: Frame, target: ast.expr, value: AnyValue, state: State) -> State:

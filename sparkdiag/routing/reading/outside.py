@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from sparkdiag.routing import tensors
-from sparkdiag.routing.events import COMPUTING
-from sparkdiag.routing.sizes import calculated, least, told
-from sparkdiag.routing.values import (
+from sparkdiag.routing.reading.events import COMPUTING
+from sparkdiag.routing.values import tensors
+from sparkdiag.routing.values.domain import (
     AnyValue,
     External,
     Function,
@@ -21,6 +20,7 @@ from sparkdiag.routing.values import (
     symbol_of,
     truth_of,
 )
+from sparkdiag.routing.values.sizes import calculated, least, told
 
 HARMLESS = frozenset({
     "builtins", "math", "functools", "itertools", "operator", "collections", "contextlib", "copy", "dataclasses",

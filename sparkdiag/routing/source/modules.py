@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from sparkdiag.errors import RouteError
-from sparkdiag.routing.source_tree import Blob
+from sparkdiag.routing.source.source_tree import Blob
 
 MOST_CHARACTERS = 4_000_000
 """Some 60,000 lines of a megabyte or two are parsed (seconds); more is refused."""

@@ -1,8 +1,8 @@
 """The modules of one revision, read as they are asked for; remembers every path that was looked for."""
 
 from sparkdiag.errors import RouteError
-from sparkdiag.routing.modules import ModuleSource, parse
-from sparkdiag.routing.source_tree import Blob, SourceTree
+from sparkdiag.routing.source.modules import ModuleSource, parse
+from sparkdiag.routing.source.source_tree import Blob, SourceTree
 
 ROOTS = ("", "src/")
 """Where packages lie in a repository."""

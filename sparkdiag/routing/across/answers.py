@@ -6,9 +6,9 @@ from typing import Protocol
 
 from sparkdiag.errors import EnvironmentFault, NoEntry, RouteError
 from sparkdiag.evidence.route import Route, RouteConfig
-from sparkdiag.routing.portions import Reach, cut, reach, words
-from sparkdiag.routing.route_change import Condition, condition
-from sparkdiag.routing.source_tree import Blob, SourceTree
+from sparkdiag.routing.across.portions import Reach, cut, reach, words
+from sparkdiag.routing.across.route_change import Condition, condition
+from sparkdiag.routing.source.source_tree import Blob, SourceTree
 from sparkdiag.scenario.model import Scenario
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from sparkdiag.routing.context import Context, Event, Frame
-from sparkdiag.routing.names import first_name
-from sparkdiag.routing.state import State
-from sparkdiag.routing.values import Function
+from sparkdiag.routing.reading.context import Context, Event, Frame
+from sparkdiag.routing.reading.names import first_name
+from sparkdiag.routing.values.domain import Function
+from sparkdiag.routing.values.state import State
 
 COMPUTING = frozenset({
     "matmul", "mm", "bmm", "mv", "addmm", "baddbmm", "einsum", "topk", "sort", "argsort", "softmax", "log_softmax",

@@ -2,9 +2,9 @@
 
 import ast
 
-from sparkdiag.routing.outside import NOT_SET
-from sparkdiag.routing.sizes import compared, contained, negated, told
-from sparkdiag.routing.values import AnyValue, External, Known, Tensor, Unknown, is_none, symbol_of
+from sparkdiag.routing.reading.outside import NOT_SET
+from sparkdiag.routing.values.domain import AnyValue, External, Known, Tensor, Unknown, is_none, symbol_of
+from sparkdiag.routing.values.sizes import compared, contained, negated, told
 
 
 def both(first: AnyValue, second: AnyValue) -> AnyValue:

@@ -3,10 +3,10 @@
 import ast
 
 from sparkdiag.evidence.route import Truth
-from sparkdiag.routing.bodies import MATTERS_ALWAYS
-from sparkdiag.routing.context import Condition, Context, Frame, OpenGuard, first_line
-from sparkdiag.routing.state import State, Step
-from sparkdiag.routing.values import AnyValue, Unknown, symbol_of, truth_of
+from sparkdiag.routing.reading.bodies import MATTERS_ALWAYS
+from sparkdiag.routing.reading.context import Condition, Context, Frame, OpenGuard, first_line
+from sparkdiag.routing.values.domain import AnyValue, Unknown, symbol_of, truth_of
+from sparkdiag.routing.values.state import State, Step
 
 WORDS: dict[bool, Truth] = {True: "true", False: "false"}
 

@@ -14,11 +14,11 @@ from sparkdiag.evidence.route import (
     RouteMatrix,
     RouteProblem,
 )
-from sparkdiag.routing.answers import FindRoute
-from sparkdiag.routing.history import Progress
-from sparkdiag.routing.narrowing import narrowed
+from sparkdiag.routing.across.answers import FindRoute
+from sparkdiag.routing.across.history import Progress
+from sparkdiag.routing.across.narrowing import narrowed
 from sparkdiag.routing.route import find_route
-from sparkdiag.routing.source_tree import SourceTree
+from sparkdiag.routing.source.source_tree import SourceTree
 from sparkdiag.scenario.model import Scenario
 
 

@@ -3,10 +3,9 @@
 import ast
 from functools import lru_cache
 
-from sparkdiag.routing.context import Context, Frame
-from sparkdiag.routing.modules import Bound, ModuleSource
-from sparkdiag.routing.state import State
-from sparkdiag.routing.values import (
+from sparkdiag.routing.reading.context import Context, Frame
+from sparkdiag.routing.source.modules import Bound, ModuleSource
+from sparkdiag.routing.values.domain import (
     AnyValue,
     External,
     Function,
@@ -17,6 +16,7 @@ from sparkdiag.routing.values import (
     Unknown,
     truth_of,
 )
+from sparkdiag.routing.values.state import State
 
 PLATFORM = "current_platform"
 TRITON = ("triton", "tl")

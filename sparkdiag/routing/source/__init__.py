@@ -1,0 +1,1 @@
+"""A revision's modules, read and parsed as they are asked for."""

@@ -1,0 +1,1 @@
+"""What names may hold: constants, spans, shapes; what the configuration gives; one way's state. Pure."""
