@@ -84,6 +84,9 @@ class Reached(Value):
     """Conditions that must hold beyond the configuration, one line each; empty: always."""
     trail: tuple[TrailStep, ...] = ()
     """The guards and calls that lead there, in the order in which they run."""
+    listed: bool = True
+    """False for a function of the repository that runs an op and is none of the scenario's kernels: perhaps one of
+    them under a new name."""
     stall: str | None = None
     """The kind of stall that the scenario's signature names for this function."""
 
@@ -135,7 +138,7 @@ class Route(Value):
     @property
     def stall_path(self) -> Truth:
         """Whether the scenario's stall is reached: ``unknown`` as long as anything that is unknown could decide it."""
-        if self.not_understood or not (self.reached or self.raises):
+        if self.not_understood or not all(found.listed for found in self.reached) or not (self.reached or self.raises):
             return "unknown"
         if any(found.stall and not found.when for found in self.reached):
             return "true"

@@ -46,7 +46,7 @@ def size_words(config: RouteConfig) -> str:
     key = "one token" if config.compress_ratio == 1 else f"{config.compress_ratio:,} tokens"
     return (
         f"{config.prompt_tokens:,} prompt tokens in chunks of {config.chunk_tokens:,}, "
-        f"{counted(config.heads, 'head')}, {key} a key"
+        f"one request, {counted(config.heads, 'head')}, {key} a key"
     )
 
 
@@ -63,7 +63,11 @@ def answer(found: Route) -> str:
         return "no kernel was found"
     if not names:
         return f"ends in {' or '.join(errors)}, and reaches no kernel"
-    return f"reaches {' or '.join(names)}" + (f"; may end in {' or '.join(errors)}" if errors else "")
+    rest = [f"may end in {' or '.join(errors)}"] if errors else []
+    rest += ["what was not understood may lead elsewhere"] if found.not_understood else []
+    unlisted = [one.function for one in found.reached if not one.listed]
+    rest += [f"{_kernel(found, name)} is none of the scenario's kernels" for name in dict.fromkeys(unlisted)]
+    return "; ".join([f"reaches {' or '.join(names)}", *rest])
 
 
 def error_class(error: str) -> str:

@@ -139,7 +139,7 @@ def kernel_words(kernels: Sequence[str], stalls: frozenset[str]) -> str:
 
 def history_count(found: RouteHistory) -> str:
     """``3 changes among 17,785 commits from … to …; 212 of them had to be read``."""
-    ends = f"from {phrases.short(found.old)} to {phrases.short(found.new)}"
+    ends = f"from {phrases.short(found.old) if found.old else 'the beginning'} to {phrases.short(found.new)}"
     lost = f"; {phrases.counted(len(found.problems), 'commit')} without an answer" if found.problems else ""
     read = f"{found.evaluated:,} of them had to be read"
     changes = phrases.counted(len(found.changes), "change") if found.changes else "no change"

@@ -33,6 +33,7 @@ def reached_in(reading: Reading, scenario: Scenario) -> tuple[Reached, ...]:
                 path=simplest.path,
                 line=simplest.line,
                 external=simplest.external,
+                listed=simplest.external or simplest.function in scenario.route.kernels,
                 when=conditions(context, [event.state for event in events]),
                 trail=trail_of(context, simplest),
                 stall=kinds.get(simplest.function),
@@ -116,7 +117,7 @@ def _as_said(source: str, truth: bool) -> str:
 def trail_of(context: Context, event: Event) -> tuple[TrailStep, ...]:
     """The way to a kernel: calls that lead there or answer a guard, and guards that decide how it goes on."""
     leading = {symbol for other in context.events for symbol in other.chain}
-    tails = {symbol.rpartition(".")[2] for symbol in leading | context.returned}
+    tails = {symbol.rpartition(".")[2] for symbol in leading | context.returned} | context.dispatch
     kept: list[TrailStep] = []
     skipped_below: int | None = None
     for step in event.state.trail:
@@ -175,7 +176,7 @@ def over_prompt(config: RouteConfig, parts: Sequence[tuple[Reading, tuple[Reache
     runs: list[tuple[int, int, tuple[Reached, ...]]] = []
     for reading, reached in parts:
         if runs and _same(runs[-1][2], reached):
-            runs[-1] = (runs[-1][0], reading.last, reached)
+            runs[-1] = (runs[-1][0], reading.last, _with_earlier(runs[-1], reached, reading))
         else:
             runs.append((reading.first, reading.last, reached))
     if len(runs) == 1:
@@ -194,6 +195,27 @@ def over_prompt(config: RouteConfig, parts: Sequence[tuple[Reading, tuple[Reache
             if not any(_alike(one, other) for other in everywhere)
         ]
     return tuple(whole)
+
+
+def _chunks(first: int, last: int) -> str:
+    return f"chunk {first + 1}" if first == last else f"chunks {first + 1} to {last + 1}"
+
+
+def _with_earlier(
+    run: tuple[int, int, tuple[Reached, ...]], reached: tuple[Reached, ...], reading: Reading
+) -> tuple[Reached, ...]:
+    """The trails of the last part; where its sizes are the reason, the parts before it are told of too."""
+    first, last, before = run
+    told = {(one.function, step.path, step.line, step.source): step for one in before for step in one.trail}
+
+    def shown(one: Reached, step: TrailStep) -> TrailStep:
+        other = told.get((one.function, step.path, step.line, step.source))
+        if other is None or other.because == step.because or other.value != step.value:
+            return step
+        here, earlier = _chunks(reading.first, reading.last), _chunks(first, last)
+        return step.model_copy(update={"because": f"{step.because} ({here}; the same in {earlier})"})
+
+    return tuple(one.model_copy(update={"trail": tuple(shown(one, step) for step in one.trail)}) for one in reached)
 
 
 def _alike(first: Reached, second: Reached) -> bool:

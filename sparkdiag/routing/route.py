@@ -2,7 +2,7 @@
 
 from sparkdiag.evidence.route import NotUnderstood, Reached, Route, RouteConfig
 from sparkdiag.routing.answer import guards_of, over_prompt, raised_in, reached_in
-from sparkdiag.routing.reading.context import OpenGuard
+from sparkdiag.routing.reading.context import OpenGuard, first_line
 from sparkdiag.routing.reading.pass_through import Entry, Reading, find_entry, import_fault, read, row_limit
 from sparkdiag.routing.source.program import Program
 from sparkdiag.routing.source.source_tree import SourceTree
@@ -30,7 +30,8 @@ def find_route(tree: SourceTree, *, scenario: Scenario, config: RouteConfig) -> 
     raises = tuple(dict.fromkeys(one for reading in readings for one in raised_in(reading)))
     if (fault := import_fault(program, entry.module)) is not None:
         reached, raises = (), (fault,)
-    puzzles = tuple(dict.fromkeys(one for reading in readings for one in reading.context.not_understood.values()))
+    seen = (one for reading in readings for one in reading.context.not_understood.values())
+    puzzles = tuple(dict.fromkeys((*_doubts(program, entry, readings), *seen)))
     return Route(
         revision=tree.revision,
         scenario=scenario.name,
@@ -45,6 +46,21 @@ def find_route(tree: SourceTree, *, scenario: Scenario, config: RouteConfig) -> 
         exact=_exact(reached, puzzles),
         files=dict(program.files),
     )
+
+
+def _doubts(program: Program, entry: Entry, readings: list[Reading]) -> tuple[NotUnderstood, ...]:
+    """What makes the answer open before any guard is asked: another entry, a module that changes names in passing."""
+    others = [
+        NotUnderstood(path=path, line=1, source=entry.function.name, reason=f"defines {entry.function.name} too")
+        for path in entry.also
+    ]
+    events = [event for reading in readings for event in reading.context.events]
+    names = {entry.module.name, *(symbol.rpartition(".")[0] for event in events for symbol in event.chain)}
+    for module in filter(None, map(program.read_module, sorted(names))):
+        if (node := module.rebinding) is not None:
+            reason = "changes names of a module in a way that is not followed"
+            others.append(NotUnderstood(path=module.path, line=node.lineno, source=first_line(node), reason=reason))
+    return tuple(others)
 
 
 def _exact(reached: tuple[Reached, ...], puzzles: tuple[NotUnderstood, ...]) -> bool:
@@ -71,6 +87,7 @@ def _readings(program: Program, entry: Entry, *, scenario: Scenario, config: Rou
                 row_limit_bytes=limit,
                 known=known,
                 splits=splits,
+                dispatch=frozenset((*(one.function for one in scenario.watch), *scenario.route.kernels)),
             )
         except OpenGuard:
             reading = None

@@ -95,9 +95,12 @@ def _replaced(part: _Part) -> str:
 
 
 def _leading(steps: Sequence[TrailStep]) -> tuple[TrailStep | None, TrailStep | None]:
-    """The last guard in front of the first call, and this call."""
+    """The guard in front of the first call that turns the way, and this call. A guard that lets pass turns nothing: the
+    first that is false or open does, else the last."""
     place = next((number for number, step in enumerate(steps) if step.kind == "call"), len(steps))
-    return steps[place - 1] if place else None, steps[place] if place < len(steps) else None
+    turning = (step for step in steps[:place] if step.assumed or step.value != "true")
+    guard = next(turning, steps[place - 1] if place else None)
+    return guard, steps[place] if place < len(steps) else None
 
 
 def _named(step: TrailStep) -> str:

@@ -3,16 +3,21 @@
 import ast
 
 from sparkdiag.routing.reading.context import Context, Frame
-from sparkdiag.routing.values.domain import AnyValue, Function, Items, Known, Some, Tensor, Typed, Unknown, fresh
+from sparkdiag.routing.values.domain import AnyValue, Function, Items, Known, Some, Span, Tensor, Typed, Unknown, fresh
 from sparkdiag.routing.values.state import State
 
 
-def settled(context: Context, frame: Frame, name: str, value: AnyValue) -> AnyValue:
-    """What ``name`` holds once ``value`` is bound to it: what is insisted on, or given where it is unknown."""
+def settled(context: Context, frame: Frame, name: str, value: AnyValue, *, set_here: bool) -> AnyValue:
+    """What ``name`` holds once ``value`` is bound to it: what is insisted on, or given where it is unknown.
+
+    ``set_here``: the source itself says what it is bound to. Of that the configuration tells the shape at most: a local
+    called ``dcp_world_size`` is not the DCP size for its name.
+    """
     if name in context.given.insisted:
         return context.given.insisted[name]
     if isinstance(value, Unknown | Typed | Some) or (isinstance(value, Tensor) and _is_vague(value)):
-        return context.given.of(name, entry=frame.entry) or value
+        given = context.given.of(name, entry=frame.entry)
+        return value if given is None or (set_here and isinstance(given, Known | Span)) else given
     if isinstance(value, Items) and value.kind == "display":
         return fresh(name, f"{name} may be changed")
     return value
@@ -49,10 +54,14 @@ def bound_parameters(
     defaults |= {
         one.arg: value for one, value in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if value is not None
     }
+    passed = frozenset(names)
     for parameter in (*plain, *spec.kwonlyargs):
         if parameter.arg not in names:
             names[parameter.arg] = _default(context, frame, parameter.arg, defaults, spread="**" in keywords)
-    return {name: settled(context, frame, name, value) for name, value in names.items()}
+    return {
+        name: settled(context, frame, name, value, set_here=name in passed or not frame.entry)
+        for name, value in names.items()
+    }
 
 
 def _named(name: str, value: AnyValue) -> AnyValue:

@@ -103,6 +103,8 @@ class Context:
     """Above 0 at module level: what is passed there is no guard of the dispatch."""
     passed: dict[tuple[str, int, str], dict[bool, str]] = field(default_factory=dict)
     """Every guard with what it was on any way, and why."""
+    dispatch: frozenset[str] = frozenset()
+    """Functions that the scenario watches or counts as kernels: a guard that decides about one matters in any case."""
     splits: bool = False
     """Whether a guard that only the sizes leave open ends the reading: smaller parts of the prompt are read instead."""
     work: int = 0

@@ -107,6 +107,9 @@ def _name(context: Context, frame: Frame, node: ast.Name, state: State) -> Evalu
 
 
 def _attribute(context: Context, frame: Frame, node: ast.Attribute, state: State) -> Evaluated:
+    given = context.given.of_text(first_line(node))
+    if given is not None:
+        return [(given, state)]
     found = []
     for value, after in evaluate(context, frame, node.value, state):
         if isinstance(value, Unknown) and node.attr in frame.module.properties and not context.quiet:

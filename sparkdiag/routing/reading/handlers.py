@@ -4,7 +4,7 @@ import ast
 import builtins
 
 from sparkdiag.routing.reading.bodies import stored_names
-from sparkdiag.routing.reading.context import Context, Frame
+from sparkdiag.routing.reading.context import Context, Frame, first_line
 from sparkdiag.routing.reading.names import absolute, first_name
 
 
@@ -27,6 +27,8 @@ def catches(handler: ast.ExceptHandler, kind: str) -> bool | None:
 def may_raise(context: Context, frame: Frame, body: list[ast.stmt]) -> bool:
     """Whether more than what is raised by name may go wrong there."""
     for node in body:
+        if isinstance(node, ast.Assign) and context.given.has_object(first_line(node.value)):
+            continue
         if isinstance(node, ast.Import):
             if not all(context.program.has_package(alias.name) for alias in node.names):
                 return True

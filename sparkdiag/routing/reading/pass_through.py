@@ -1,7 +1,7 @@
 """One reading of the dispatch: from the entry function through every way, with the sizes of a part of the prompt."""
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparkdiag.errors import NoEntry, RouteError
 from sparkdiag.evidence.route import Raises, RouteConfig
@@ -46,6 +46,8 @@ class Entry:
 
     function: Function
     module: ModuleSource
+    also: tuple[str, ...] = ()
+    """Other files that define a function of this name; none where the scenario says which module it is."""
 
 
 def find_entry(program: Program, scenario: Scenario) -> Entry:
@@ -62,10 +64,10 @@ def find_entry(program: Program, scenario: Scenario) -> Entry:
             raise program.faults[name]
         if module is not None and watched.function in module.functions:
             return _entry(module, watched.function)
-    for path in program.tree.holding(f"def {watched.function}("):
-        module = program.at(path)
-        if module is not None and watched.function in module.functions:
-            return _entry(module, watched.function)
+    found = [program.at(path) for path in program.tree.holding(f"def {watched.function}(")]
+    modules = [module for module in found if module is not None and watched.function in module.functions]
+    if modules:
+        return replace(_entry(modules[0], watched.function), also=tuple(module.path for module in modules[1:]))
     raise NoEntry(
         f"{program.tree.revision[:10]} has no function {watched.function}",
         remedy="a revision that has it, or a scenario whose [[watch]] names another entry: --rev, --scenario",
@@ -102,6 +104,7 @@ def read(
     row_limit_bytes: tuple[int, int] | None = None,
     known: dict[tuple[str, str], AnyValue] | None = None,
     splits: bool = False,
+    dispatch: frozenset[str] = frozenset(),
 ) -> Reading:
     """Read the dispatch once. ``known``: what module-level names hold, shared over the readings of one revision.
 
@@ -110,6 +113,7 @@ def read(
     context = new_context(program, settings, config, chunks=chunks, row_limit_bytes=row_limit_bytes)
     context.globals = known if known is not None else {}
     context.splits = splits
+    context.dispatch = dispatch
     frame = Frame(entry.function.name, entry.module, 0, entry=True)
     # Its caller is not read: what a parameter is by default is not what it is.
     names = bound_parameters(context, frame, entry.function, (), {"**": fresh("arguments")})

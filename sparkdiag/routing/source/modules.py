@@ -77,6 +77,25 @@ class ModuleSource:
         }
 
     @cached_property
+    def rebinding(self) -> ast.stmt | ast.expr | None:
+        """Where the module changes names of a module by other means than assignment, if it does: ``globals()[...] =``,
+        ``setattr(sys.modules[...], ...)``, or an attribute of itself."""
+        own = {
+            alias.asname or alias.name
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Import)
+            for alias in node.names
+            if alias.name == self.name
+        }
+        for node in ast.walk(self.tree):
+            text = ast.unparse(node) if isinstance(node, ast.Assign | ast.Call) and _may_rebind(node) else ""
+            if text.startswith(("globals()[", "vars()[", "globals().update", "setattr(sys.modules")):
+                return node  # type: ignore[return-value]
+            if any(text.startswith((f"{name}.", f"setattr({name},")) for name in own) and isinstance(node, ast.Assign):
+                return node
+        return None
+
+    @cached_property
     def properties(self) -> frozenset[str]:
         """Names of the properties of the module's classes."""
         return frozenset(
@@ -96,6 +115,12 @@ class ModuleSource:
             for bound in places[-1:]
             if isinstance(bound.node, ast.FunctionDef | ast.AsyncFunctionDef)
         }
+
+
+def _may_rebind(node: ast.Assign | ast.Call) -> bool:
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name | ast.Attribute) and len(node.args) > 0
+    return isinstance(node.targets[0], ast.Subscript | ast.Attribute)
 
 
 def _collect(body: list[ast.stmt], inside: tuple[ast.stmt, ...], found: dict[str, list[Bound]]) -> None:

@@ -46,7 +46,7 @@ class Program:
         return self._packages[top]
 
     def is_module(self, name: str) -> bool:
-        return name in self.faults or self.module(name) is not None
+        return self.module(name) is not None or name in self.faults
 
     def at(self, path: str) -> ModuleSource | None:
         """The module in a file. Raises ``RouteError`` where it cannot be parsed."""

@@ -25,6 +25,19 @@ class Given:
         """What a name holds where its own source does not tell."""
         return self.insisted.get(name) or (self.entry.get(name) if entry else None) or self.anywhere.get(name)
 
+    def of_text(self, text: str) -> AnyValue | None:
+        """What an expression holds that is given as a whole: ``get_dcp_group().world_size``, however it is imported."""
+        for values in (self.insisted, self.anywhere):
+            for name, value in values.items():
+                if "." in name and (text == name or text.endswith(f".{name}")):
+                    return value
+        return None
+
+    def has_object(self, text: str) -> bool:
+        """Whether something is given of the object whose attribute ``text`` names: then it can be had."""
+        names = [name.rpartition(".")[0] for values in (self.insisted, self.anywhere) for name in values if "." in name]
+        return text.rpartition(".")[0] in names
+
 
 @dataclass(frozen=True, slots=True)
 class Sizes:

@@ -61,7 +61,8 @@ def test_the_answer_and_how_sure_it_is_come_last() -> None:
         "exact: one kernel, whatever is unknown",
     ]
     assert route_text(MAYBE, columns=None).splitlines()[-2:] == [
-        "Reaches _fp8_mqa_logits_torch (STALL PATH) or fp8_mqa_logits_triton; may end in NotImplementedError.",
+        "Reaches _fp8_mqa_logits_torch (STALL PATH) or fp8_mqa_logits_triton; may end in NotImplementedError; "
+        "what was not understood may lead elsewhere.",
         "not exact: 2 kernels, by what is unknown; 1 error may come first; 1 line not understood",
     ]
     assert route_text(FAILS, columns=None).splitlines()[-1] == "not exact: no kernel is reached; it ends in an error"
