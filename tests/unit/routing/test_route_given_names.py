@@ -1,4 +1,4 @@
-"""A name is not what it is called: what the source sets is what it sets; what is given by a whole expression is known."""
+"""A name is what the source sets it to, whatever it is called; what is given as a whole expression is known."""
 
 from __future__ import annotations
 
@@ -42,6 +42,19 @@ def entry(a, meta, {parameter}):
     if {guard}:
         return fast(a)
     return slow(a)
+"""
+
+
+CHANGING = """
+from vllm.kernels import fast, slow
+
+
+def pick(a):
+    return True
+
+
+def entry(a):
+    return fast(a) if pick(a) else slow(a)
 """
 
 
@@ -113,7 +126,7 @@ def test_what_is_given_can_be_had_so_its_handler_is_not_needed() -> None:
     ],
 )
 def test_a_module_that_changes_its_own_names_is_not_taken_at_its_word(change: str) -> None:
-    source = f"from vllm.kernels import fast, slow\n\n\ndef pick(a):\n    return True\n\n\ndef entry(a):\n    return fast(a) if pick(a) else slow(a)\n\n\n{change}\n"
+    source = f"{CHANGING}\n\n{change}\n"
     found = find_route(MemoryTree(tree_of(source)), scenario=scenario_with(), config=RouteConfig(dcp=1, arch="sm121"))
     assert not found.exact
     assert any("changes names" in line.reason for line in found.not_understood)
