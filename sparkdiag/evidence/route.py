@@ -138,7 +138,7 @@ class Route(Value):
     @property
     def stall_path(self) -> Truth:
         """Whether the scenario's stall is reached: ``unknown`` as long as anything that is unknown could decide it."""
-        if self.not_understood or not all(found.listed for found in self.reached) or not (self.reached or self.raises):
+        if self.not_understood or not self.reached or not all(found.listed for found in self.reached):
             return "unknown"
         if any(found.stall and not found.when for found in self.reached):
             return "true"

@@ -70,6 +70,14 @@ def answer(found: Route) -> str:
     return "; ".join([f"reaches {' or '.join(names)}", *rest])
 
 
+def _taken_as_unset(found: Route) -> tuple[str, ...]:
+    """Environment flags whose default decided a guard: the server's environment is not known here."""
+    reasons = (step.because for one in found.reached for step in one.trail)
+    return tuple(
+        dict.fromkeys(name for text in reasons for name in re.findall(r"\b([A-Z][A-Z0-9_]{3,}) is not set", text))
+    )
+
+
 def error_class(error: str) -> str:
     """``RuntimeError`` of ``RuntimeError('DeepGEMM is not available')``."""
     name = re.match(r"[\w.]+", error)
@@ -84,7 +92,8 @@ def _kernel(found: Route, name: str) -> str:
 def how_exact(found: Route) -> str:
     """The last line: exact, or why not."""
     if found.exact:
-        return "exact: one kernel, whatever is unknown"
+        unset = _taken_as_unset(found)
+        return "exact: one kernel, whatever is unknown" + (f"; taken as not set: {', '.join(unset)}" if unset else "")
     reasons = []
     if len(found.reached) > 1:
         reasons.append(f"{counted(len(found.kernels), 'kernel')}, by what is unknown")

@@ -4,6 +4,7 @@ import ast
 
 from sparkdiag.routing.reading.outside import NOT_SET
 from sparkdiag.routing.values.domain import AnyValue, External, Known, Tensor, Unknown, is_none, symbol_of
+from sparkdiag.routing.values.given import Given
 from sparkdiag.routing.values.sizes import compared, contained, negated, told
 
 
@@ -13,7 +14,8 @@ def both(first: AnyValue, second: AnyValue) -> AnyValue:
     return Unknown(f"({symbol_of(first)} and {symbol_of(second)})", told(first, second), tensor=False)
 
 
-def one_comparison(operator: ast.cmpop, left: AnyValue, right: AnyValue) -> AnyValue:
+def one_comparison(operator: ast.cmpop, left: AnyValue, right: AnyValue, *, given: Given) -> AnyValue:
+    """``left OP right``. ``given`` tells which environment variables are set."""
     found: AnyValue
     match operator:
         case ast.Is() | ast.IsNot():
@@ -21,7 +23,8 @@ def one_comparison(operator: ast.cmpop, left: AnyValue, right: AnyValue) -> AnyV
             return negated(found) if isinstance(operator, ast.IsNot) else found
         case ast.In() | ast.NotIn():
             if isinstance(right, External) and right.name == "os.environ" and isinstance(left, Known):
-                found = Known(False, f"{left.value} {NOT_SET}")
+                flag = given.of(str(left.value), entry=False)
+                found = Known(True, flag.because) if flag is not None else Known(False, f"{left.value} {NOT_SET}")
             else:
                 found = contained(left, right)
             return negated(found) if isinstance(operator, ast.NotIn) else found

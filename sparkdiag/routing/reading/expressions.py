@@ -226,7 +226,7 @@ def _compare(context: Context, frame: Frame, node: ast.Compare, state: State) ->
                 further.append((so_far, left, way))
                 continue
             for right, after in evaluate(context, frame, right_node, way):
-                answer = one_comparison(operator, left, right)
+                answer = one_comparison(operator, left, right, given=context.given)
                 if not (isinstance(so_far, Known) and so_far.value is True):
                     answer = answer if isinstance(answer, Known) and not answer.value else both(so_far, answer)
                 further.append((answer, right, after))

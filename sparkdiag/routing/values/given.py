@@ -49,6 +49,8 @@ class Sizes:
     """Indexer keys of the whole prompt so far."""
     local_keys: tuple[int, int]
     """Of one rank."""
+    split: str = ""
+    """What splits a chunk's rows, in words."""
 
 
 def chunks_of(config: RouteConfig) -> int:
@@ -73,7 +75,14 @@ def sizes_of(config: RouteConfig, first: int, last: int, *, row_limit_bytes: tup
     if row_limit_bytes is not None:
         split = max(1, row_limit_bytes[1] // 4 // low)
         most, least = min(most, split), 1 if max(1, row_limit_bytes[0] // 4 // high) < most else least
-    return Sizes((min(least, most), most), (low, high), local)
+    split_words = "" if row_limit_bytes is None else _split_words(row_limit_bytes)
+    return Sizes((min(least, most), most), (low, high), local, split_words)
+
+
+def _split_words(limit_bytes: tuple[int, int]) -> str:
+    if limit_bytes[0] != limit_bytes[1]:
+        return " (split by a limit that is not known)"
+    return f" (split at {limit_bytes[0] >> 20:,} MiB of logits)"
 
 
 def given_for(settings: RouteSettings, config: RouteConfig, sizes: Sizes) -> Given:
@@ -106,7 +115,10 @@ def _said(value: RouteValue, config: RouteConfig) -> str:
 def _size_names(settings: RouteSettings, config: RouteConfig, sizes: Sizes) -> dict[str, AnyValue]:
     def span(bounds: tuple[int, int], what: str) -> AnyValue:
         low, high = bounds
-        return Known(low, f"{what} {low:,}") if low == high else Span(low, high, f"{what} {low:,} to {high:,}")
+        more = sizes.split if what == "rows" else ""
+        if low == high:
+            return Known(low, f"{what} {low:,}{more}")
+        return Span(low, high, f"{what} {low:,} to {high:,}{more}")
 
     dcp: AnyValue = Unknown("dcp", "the DCP size is not given (--dcp)", tensor=False)
     return {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sparkdiag.evidence.route import RouteConfig
+from sparkdiag.evidence.route import RouteConfig, SetValue
+from sparkdiag.reporting.route_phrases import how_exact
 from sparkdiag.routing.route import find_route
 from sparkdiag.scenario.route import RouteValue
 from tests.fakes.source_trees import MemoryTree, scenario_with, tree_of
@@ -148,3 +149,34 @@ def test_a_kernel_under_a_new_name_is_no_safe_answer() -> None:
     assert found.kernels == ("renamed",)
     assert not found.reached[0].listed
     assert found.stall_path == "unknown"
+
+
+@pytest.mark.parametrize(("said", "kernel"), [("0", "slow"), ("7", "fast")])
+def test_what_the_user_says_of_an_attribute_by_its_whole_name_counts(said: str, kernel: str) -> None:
+    source = (
+        "from vllm.kernels import fast, slow\n"
+        "\n"
+        "\n"
+        "def entry(a, chunk):\n"
+        "    return fast(a) if chunk.n > 0 else slow(a)\n"
+    )
+    config = RouteConfig(dcp=1, arch="sm121", set=(SetValue(name="chunk.n", value=said),))
+    found = find_route(MemoryTree(tree_of(source)), scenario=scenario_with(), config=config)
+    assert (found.kernels, found.exact) == ((kernel,), True)
+
+
+def test_a_flag_that_the_user_sets_is_set() -> None:
+    source = (
+        "import os\n"
+        "\n"
+        "from vllm.kernels import fast, slow\n"
+        "\n"
+        "\n"
+        "def entry(a):\n"
+        "    return slow(a) if 'VLLM_X' in os.environ else fast(a)\n"
+    )
+    plain = find_route(MemoryTree(tree_of(source)), scenario=scenario_with(), config=RouteConfig(dcp=1))
+    assert plain.kernels == ("fast",)
+    assert "taken as not set: VLLM_X" in how_exact(plain)
+    config = RouteConfig(dcp=1, set=(SetValue(name="VLLM_X", value="1"),))
+    assert find_route(MemoryTree(tree_of(source)), scenario=scenario_with(), config=config).kernels == ("slow",)
