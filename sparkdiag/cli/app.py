@@ -1,5 +1,6 @@
 """The command line: one thin module a command, mounted here. Heavy imports stay inside the commands."""
 
+import errno
 import os
 import sys
 import traceback
@@ -88,7 +89,7 @@ def _code(*, as_json: bool) -> int:
     except Exception as error:
         if COMPLETION in os.environ:  # what is said here would land in the line that somebody is typing
             return 1
-        usage = _usage_error(error)
+        usage = _usage_error(error) or _full_disk(error)
         if usage is None:
             usage = _defect(error)
         elif not usage.message:
@@ -96,6 +97,14 @@ def _code(*, as_json: bool) -> int:
         problem = usage
     show_error(problem, as_json=as_json)
     return int(problem.exit_code)
+
+
+def _full_disk(error: Exception) -> SparkdiagError | None:
+    """What could not be written for lack of room, wherever it was to go: no defect of ours."""
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return None
+    where = f"{error.filename}: " if error.filename else "what this command writes: "
+    return SparkdiagError(f"{where}{os.strerror(error.errno)}", remedy="make room, and run it again")
 
 
 def _defect(error: Exception) -> SparkdiagError:
