@@ -246,7 +246,8 @@ def _unknown(
     if isinstance(node.func, ast.Attribute) and outside.is_tensor_method(tail):
         return tensors.method(Tensor(), tail, values)
     if not context.quiet:
-        context.puzzled(frame, node, f"what {name} calls is not known: {callee.because or symbol_of(callee)}")
+        why = callee.because or symbol_of(callee).partition("#")[0]
+        context.puzzled(frame, node, f"what {name} calls is not known: {why}")
     return fresh(tail, f"what {name}() gives is not known")
 
 
