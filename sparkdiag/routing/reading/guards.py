@@ -24,7 +24,9 @@ def guarded(context: Context, frame: Frame, node: ast.expr, value: AnyValue, sta
         return [(truth, _passed(context, frame, node, state, truth, because=because))]
     if isinstance(value, Unknown) and value.by_span:
         context.by_span.add(symbol)
-        if context.splits and MATTERS_ALWAYS in context.deciding and not context.quiet:
+        # Below a kernel guards are its own business; should one matter all the same, the whole reading shows it.
+        below = any(one.name in context.settings.kernels for one in context.chain[:-1])
+        if context.splits and MATTERS_ALWAYS in context.deciding and not context.quiet and not below:
             raise OpenGuard
     place = f"{frame.module.path}:{node.lineno}"
     context.conditions.setdefault(symbol, Condition(first_line(node), place, turned))

@@ -22,6 +22,10 @@ class Span:
     low: int
     high: int
     because: str = field(default="", compare=False)
+    name: str = field(default="", compare=False)
+    """Which size of the request it is, untouched: ``rows``, ``keys``."""
+    most_product: tuple[str, int] | None = field(default=None, compare=False)
+    """(name of another size, most that the product of both is): rows are split so that rows x keys stay below it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ class Sizes:
     """Of one rank."""
     split: str = ""
     """What splits a chunk's rows, in words."""
+    most_scores: int | None = None
+    """Most that rows x keys is where rows are split."""
 
 
 def chunks_of(config: RouteConfig) -> int:
@@ -76,7 +78,9 @@ def sizes_of(config: RouteConfig, first: int, last: int, *, row_limit_bytes: tup
         split = max(1, row_limit_bytes[1] // 4 // low)
         most, least = min(most, split), 1 if max(1, row_limit_bytes[0] // 4 // high) < most else least
     split_words = "" if row_limit_bytes is None else _split_words(row_limit_bytes)
-    return Sizes((min(least, most), most), (low, high), local, split_words)
+    # One row is left however many keys there are.
+    most_scores = max(row_limit_bytes[1] // 4, high) if row_limit_bytes is not None else None
+    return Sizes((min(least, most), most), (low, high), local, split_words, most_scores)
 
 
 def _split_words(limit_bytes: tuple[int, int]) -> str:
@@ -118,7 +122,8 @@ def _size_names(settings: RouteSettings, config: RouteConfig, sizes: Sizes) -> d
         more = sizes.split if what == "rows" else ""
         if low == high:
             return Known(low, f"{what} {low:,}{more}")
-        return Span(low, high, f"{what} {low:,} to {high:,}{more}")
+        product = ("keys", sizes.most_scores) if what == "rows" and sizes.most_scores is not None else None
+        return Span(low, high, f"{what} {low:,} to {high:,}{more}", what, product)
 
     dcp: AnyValue = Unknown("dcp", "the DCP size is not given (--dcp)", tensor=False)
     return {

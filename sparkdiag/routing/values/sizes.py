@@ -83,6 +83,9 @@ def _bounds(name: str, a: Span, b: Span) -> tuple[int, int] | None:
             return a.low - b.high, a.high - b.low
         case "Mult":
             ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+            for one, other in ((a, b), (b, a)):
+                if one.most_product is not None and other.name == one.most_product[0]:
+                    ends = [min(end, one.most_product[1]) for end in ends]
         case "FloorDiv" if b.low > 0 or b.high < 0:
             ends = [x // y for x in (a.low, a.high) for y in (b.low, b.high)]
         case _:
