@@ -80,6 +80,9 @@ class ModuleSource:
     def rebinding(self) -> ast.stmt | ast.expr | None:
         """Where the module changes names of a module by other means than assignment, if it does: ``globals()[...] =``,
         ``setattr(sys.modules[...], ...)``, or an attribute of itself."""
+        signs = ("globals()", "vars()", "sys.modules", f"import {self.name}")
+        if not any(sign in self.blob.text for sign in signs):
+            return None
         own = {
             alias.asname or alias.name
             for node in ast.walk(self.tree)
