@@ -71,6 +71,7 @@ def _readings(program: Program, entry: Entry, *, scenario: Scenario, config: Rou
     """The whole prompt in one reading where no guard depends on the sizes; else in as many parts as it takes."""
     limit = row_limit(program, scenario.route, config)
     known: dict[tuple[str, str], AnyValue] = {}
+    dispatch = frozenset((*(one.function for one in scenario.watch), *scenario.route.kernels))
     last = chunks_of(config) - 1
     waiting = [(last, last) if config.phase == "decode" else (0, last)]
     done: list[Reading] = []
@@ -87,7 +88,7 @@ def _readings(program: Program, entry: Entry, *, scenario: Scenario, config: Rou
                 row_limit_bytes=limit,
                 known=known,
                 splits=splits,
-                dispatch=frozenset((*(one.function for one in scenario.watch), *scenario.route.kernels)),
+                dispatch=dispatch,
             )
         except OpenGuard:
             reading = None

@@ -2,11 +2,11 @@
 
 import ast
 
-from sparkdiag.routing.reading.binding import settled
+from sparkdiag.routing.reading.binding import named, settled
 from sparkdiag.routing.reading.context import Context, Frame
 from sparkdiag.routing.reading.expressions import evaluate
 from sparkdiag.routing.reading.names import reassigned
-from sparkdiag.routing.values.domain import AnyValue, Items, Known, ModuleRef, Tensor, Unknown, fresh, symbol_of
+from sparkdiag.routing.values.domain import AnyValue, Items, ModuleRef, Tensor, Unknown, fresh, symbol_of
 from sparkdiag.routing.values.state import State
 
 
@@ -41,7 +41,7 @@ def assign_name(context: Context, frame: Frame, name: str, value: AnyValue, stat
     """``name = value``; a global's new value is not followed (see ``modules.ModuleSource.replaced``)."""
     if name in frame.globals:
         return state
-    return state.bind(name, settled(context, frame, name, _literal(name, value), set_here=True))
+    return state.bind(name, settled(context, frame, name, named(name, value, sign=" = "), set_here=True))
 
 
 def _parts(value: AnyValue, targets: list[ast.expr]) -> list[AnyValue]:
@@ -65,10 +65,3 @@ def _part(value: AnyValue, number: int, length: int) -> AnyValue:
     if isinstance(value, Tensor):
         return Tensor()
     return fresh("part", "what is unpacked is not known")
-
-
-def _literal(name: str, value: AnyValue) -> AnyValue:
-    """A literal says which name it was written to, when it decides a guard later."""
-    if isinstance(value, Known) and not value.because:
-        return Known(value.value, f"{name} = {value.value!r}"[:80])
-    return value

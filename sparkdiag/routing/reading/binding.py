@@ -39,12 +39,12 @@ def bound_parameters(
     plain = [*spec.posonlyargs, *spec.args]
     names: dict[str, AnyValue] = {}
     for parameter, value in zip(plain, arguments, strict=False):
-        names[parameter.arg] = _named(parameter.arg, value)
+        names[parameter.arg] = named(parameter.arg, value)
     if spec.vararg is not None:
         names[spec.vararg.arg] = Items(arguments[len(plain) :])
     for name, value in keywords.items():
         if name != "**":
-            names[name] = _named(name, value)
+            names[name] = named(name, value)
     if spec.kwarg is not None:
         known = {one.arg for one in (*plain, *spec.kwonlyargs)}
         rest = [name for name in names if name not in known and name != getattr(spec.vararg, "arg", None)]
@@ -64,10 +64,10 @@ def bound_parameters(
     }
 
 
-def _named(name: str, value: AnyValue) -> AnyValue:
-    """A literal says which parameter it was passed as, when it decides a guard later."""
+def named(name: str, value: AnyValue, *, sign: str = "=") -> AnyValue:
+    """A literal says as which parameter it was passed, or to which name assigned, when it decides a guard later."""
     if isinstance(value, Known) and not value.because:
-        return Known(value.value, f"{name}={value.value!r}"[:80])
+        return Known(value.value, f"{name}{sign}{value.value!r}"[:80])
     return value
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from sparkdiag.evidence.route import NotUnderstood, Phase, RouteConfig
+from sparkdiag.evidence.route import NotUnderstood, RouteConfig
 from sparkdiag.routing.source.modules import ModuleSource
 from sparkdiag.routing.source.program import Program
 from sparkdiag.routing.values.domain import AnyValue, Function
@@ -84,7 +84,6 @@ class Context:
     """Seam to ``calls.py``, which reads function bodies, which hold expressions."""
     evaluate: Callable[["Context", Frame, ast.expr, State], Evaluated]
     """Seam to ``expressions.py``, for what stands at a module's top level."""
-    phase: Phase = "prefill"
     events: list[Event] = field(default_factory=list)
     conditions: dict[str, Condition] = field(default_factory=dict)
     not_understood: dict[tuple[str, int], NotUnderstood] = field(default_factory=dict)

@@ -132,7 +132,7 @@ def new_context(
 ) -> Context:
     sizes = sizes_of(config, *chunks, row_limit_bytes=row_limit_bytes)
     given = given_for(settings, config, sizes)
-    return Context(program, config, settings, given, call=call, evaluate=evaluate, phase=config.phase)
+    return Context(program, config, settings, given, call=call, evaluate=evaluate)
 
 
 def row_limit(program: Program, settings: RouteSettings, config: RouteConfig) -> tuple[int, int] | None:

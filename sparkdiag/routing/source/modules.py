@@ -10,7 +10,6 @@ from sparkdiag.routing.source.source_tree import Blob
 
 MOST_CHARACTERS = 4_000_000
 """Some 60,000 lines of a megabyte or two are parsed (seconds); more is refused."""
-Binding = ast.stmt | ast.alias
 
 
 @dataclass(frozen=True)

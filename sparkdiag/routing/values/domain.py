@@ -118,7 +118,7 @@ class Unknown:
 
 
 AnyValue = Known | Span | Tensor | Items | Function | ModuleRef | PlatformRef | External | Typed | Some | Unknown
-TRUE, FALSE, NONE = Known(True), Known(False), Known(None)
+NONE = Known(None)
 _numbers = count()
 
 

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from sparkdiag.errors import UsageError
 from sparkdiag.evidence.route import RouteConfig
@@ -25,18 +26,22 @@ class Given:
         """What a name holds where its own source does not tell."""
         return self.insisted.get(name) or (self.entry.get(name) if entry else None) or self.anywhere.get(name)
 
+    @cached_property
+    def whole(self) -> Mapping[str, AnyValue]:
+        """What is given of whole expressions, ``get_dcp_group().world_size``; what is insisted on comes first."""
+        both = {**self.anywhere, **self.insisted}
+        return {name: both[name] for name in (*self.insisted, *self.anywhere) if "." in name}
+
     def of_text(self, text: str) -> AnyValue | None:
-        """What an expression holds that is given as a whole: ``get_dcp_group().world_size``, however it is imported."""
-        for values in (self.insisted, self.anywhere):
-            for name, value in values.items():
-                if "." in name and (text == name or text.endswith(f".{name}")):
-                    return value
+        """What an expression holds that is given as a whole, however its first name is imported."""
+        for name, value in self.whole.items():
+            if text == name or text.endswith(f".{name}"):
+                return value
         return None
 
     def has_object(self, text: str) -> bool:
         """Whether something is given of the object whose attribute ``text`` names: then it can be had."""
-        names = [name.rpartition(".")[0] for values in (self.insisted, self.anywhere) for name in values if "." in name]
-        return text.rpartition(".")[0] in names
+        return text.rpartition(".")[0] in {name.rpartition(".")[0] for name in self.whole}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,15 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
 from sparkdiag.evidence.bisection import Bisection
 from sparkdiag.harmless.printable import printable
 from sparkdiag.reporting.bisection import render_bisection
 from sparkdiag.reporting.bisection_phrases import pull_request
 from sparkdiag.reporting.markdown import MOST_BYTES
+from tests.unit.reporting.page_case import PAGE, outline
 from tests.unit.reporting.sample_bisections import CANDIDATES, EVERY, FOUND, SAME, SHAS, SMALLEST, poisoned
 
-PAGE = MarkdownIt("gfm-like")
 HOSTILE = [
     "</details><script>alert(1)</script>",
     "```\n```` diff\n# heading\n```",
@@ -24,19 +23,6 @@ HOSTILE = [
     "`",
     "1. - * # > ",
 ]
-BLOCKS = {
-    "heading_open", "table_open", "fence", "html_block", "tr_open", "td_open", "bullet_list_open", "ordered_list_open",
-    "list_item_open", "code_block", "hr", "blockquote_open",
-}  # fmt: skip
-
-
-def outline(page: str) -> list[tuple[str, str]]:
-    """The blocks of a page: what hostile text would have to add to."""
-    return [
-        (token.type, token.content if token.type == "html_block" else token.info)
-        for token in PAGE.parse(page)
-        if token.type in BLOCKS
-    ]
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=80)

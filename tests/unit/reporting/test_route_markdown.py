@@ -6,16 +6,15 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
 from sparkdiag.evidence.route import Executed, ExecutedCall, MatrixCell
 from sparkdiag.harmless.printable import printable
 from sparkdiag.reporting.markdown import MOST_BYTES
 from sparkdiag.reporting.route_document import document_text, history_document, matrix_document, route_document
 from sparkdiag.reporting.route_markdown import render_history, render_matrix, render_route
+from tests.unit.reporting.page_case import PAGE, outline
 from tests.unit.reporting.sample_routes import EVERY, HISTORY, MATRIX, MAYBE, STALLS, poisoned, route
 
-PAGE = MarkdownIt("gfm-like")
 HOSTILE = [
     "</details><script>alert(1)</script>",
     "```\n```` diff\n# heading\n```",
@@ -25,10 +24,6 @@ HOSTILE = [
     "1. - * # > ",
     "**",
 ]
-BLOCKS = {
-    "heading_open", "table_open", "fence", "html_block", "tr_open", "td_open", "bullet_list_open", "ordered_list_open",
-    "list_item_open", "code_block", "hr", "blockquote_open",
-}  # fmt: skip
 RAN = Executed(
     revision="a" * 40,
     python="Python 3.11",
@@ -41,14 +36,6 @@ def poisoned_pages(text: str) -> list[str]:
         render_route(poisoned(MAYBE, text), subject=text, executed=poisoned(RAN, text)),
         render_matrix(poisoned(MATRIX, text)),
         render_history(poisoned(HISTORY, text)),
-    ]
-
-
-def outline(page: str) -> list[tuple[str, str]]:
-    return [
-        (token.type, token.content if token.type == "html_block" else token.info)
-        for token in PAGE.parse(page)
-        if token.type in BLOCKS
     ]
 
 

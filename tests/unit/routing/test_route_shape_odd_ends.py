@@ -4,19 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fakes.source_trees import ask
-from tests.unit.routing.shape_case import Open, device_of, never_wrong, outcomes, told
-
-HEAD = """
-import contextlib
-import enum
-import functools
-import torch
-from vllm.kernels import fast, slow, other
-
-FLAG = False
-LIMIT = 512
-"""
+from tests.unit.routing.odd_case import say_nothing_wrong
 
 PROGRAMS = {
     "an error before the assignment": """
@@ -373,18 +361,4 @@ def entry(a):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_nothing_wrong_is_said(name: str) -> None:
-    source = HEAD + PROGRAMS[name]
-    open_: Open = {"a": ("True", "False", "0", "None", "[1]", "{}", "(None, 1)")}
-    if "attribute of a parameter" in name:
-        open_ = {"a": ("__import__('types').SimpleNamespace(use=True)",)}
-    runs = list(outcomes(source, {}, open_, devices=(device_of("sm121", "cuda"),), flags={}, environment={}))
-    route = ask(source)
-    never_wrong(route, runs)
-    for given in ("True", "False"):
-        runs = list(outcomes(source, {"a": given}, {}, devices=(device_of("sm121", "cuda"),), flags={}, environment={}))
-        if "attribute of a parameter" not in name:
-            route = ask(source, {"a": given})
-            never_wrong(route, runs)
-            assert route.kernels or route.not_understood or route.raises or not any(run.kernels for run in runs), told(
-                route
-            )
+    say_nothing_wrong(PROGRAMS[name], on_attribute="attribute of a parameter" in name)
