@@ -145,7 +145,8 @@ class Run:
         roots = sorted((one for one in below if not is_guardian(one)), key=lambda one: key(one)[1])[:1]
         engines = [child for root in roots for child in children_of(root, deep=False) if is_part(child, "EngineCore")]
         workers = [child for one in engines for child in children_of(one, deep=False) if is_part(child, "Worker")]
-        found = {"guardians": guardians, "guardian": guardians[-1:], "api": roots, "engine": engines, "worker": workers}
+        guardian = kept_by_another(guardians)
+        found = {"guardians": guardians, "guardian": guardian, "api": roots, "engine": engines, "worker": workers}
         one = found[target]
         return one if target == "guardians" or not one else [self.job.dice.choice(one)]
 
@@ -196,6 +197,13 @@ def children_of(process: psutil.Process, *, deep: bool = True) -> list[psutil.Pr
 
 def is_guardian(process: psutil.Process) -> bool:
     return "/serving/guardian.py" in line_of(process)
+
+
+def kept_by_another(guardians: list[psutil.Process]) -> list[psutil.Process]:
+    """The guardian itself, which its keeper has forked; none until then. Of one process alone it is not known which it
+    is a moment later: the keeper killed just as it forks leaves a guardian behind, and the run rightly goes on."""
+    pids = {one.pid for one in guardians}
+    return [one for one in guardians if parent_of(one) in pids][-1:]
 
 
 def is_part(process: psutil.Process, title: str) -> bool:
