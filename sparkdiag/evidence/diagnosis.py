@@ -166,3 +166,20 @@ class Diagnosis(Value):
     reference: str | None = None
     reason: str | None = None
     """Why nothing more can be told, for the kinds that say so."""
+
+
+class Traffic(Value):
+    """What the server itself said of its requests while the looks were taken."""
+
+    running: float | None = None
+    waiting: float | None = None
+    """Requests, as of the last answer; None where it was not told."""
+    moved: bool | None = None
+    """Whether any counter of work (tokens, iterations, KV cache) changed; None where nothing was told of it."""
+    over_s: float | None = None
+
+    @property
+    def in_flight(self) -> bool | None:
+        """None where the server did not say."""
+        known = [count for count in (self.running, self.waiting) if count is not None]
+        return any(count > 0 for count in known) if known else None

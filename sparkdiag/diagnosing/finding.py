@@ -1,0 +1,154 @@
+"""Whether what the processes do is a stall, and who of them decides. Pure.
+
+A stall needs time: the same place for longer than any healthy step takes, or the server's own counters that stand still
+while a request is in flight. One look never shows one.
+"""
+
+from collections.abc import Sequence
+
+from sparkdiag.diagnosing.process import Read
+from sparkdiag.evidence.diagnosis import CANNOT_TELL, Confidence, DiagnosisKind, Finding, Traffic
+
+STILL_S = 30.0
+"""So long in one place without any advance is no step of a healthy engine (graph capture, compiling and weight loading
+are told by their kinds)."""
+SLOW_BY_NATURE: frozenset[DiagnosisKind] = frozenset(
+    {"weight-load", "graph-capture", "warmup", "jit-compile", "collective-init", "shutdown"}
+)
+"""May stand for minutes in a healthy server."""
+SLOW_BY_NATURE_S = 600.0
+
+WAIT_STILL_S = 60.0
+"""A chunk's kernels may run for longer than ``STILL_S`` on slow hardware, while the host waits in one place."""
+_STEP = frozenset(
+    {
+        "execute_model",
+        "sample_tokens",
+        "_model_forward",
+        "forward",
+        "step_with_batch_queue",
+        "_process_engine_step",
+        "forward_batch_generation",
+        "run_batch",
+        "execute_dummy_batch",
+    }
+)
+"""Functions of vLLM and SGLang that are on the stack only while there is work."""
+
+_SAYS: dict[DiagnosisKind, int] = {
+    "torch-fallback": 9,
+    "jit-compile": 8,
+    "gil": 8,
+    "gc": 8,
+    "kv-transfer": 7,
+    "scheduler-loop": 7,
+    "tokenizer": 7,
+    "collective-init": 6,
+    "graph-capture": 6,
+    "weight-load": 6,
+    "warmup": 6,
+    "shutdown": 6,
+    "dp-dummy": 5,
+    "gpu-wait": 5,
+    "forward": 4,
+    "collective-wait": 3,
+    "ray-wait": 2,
+    "queue-wait": 2,
+    "idle": 1,
+    "helper-threads-only": 0,
+    "not-an-engine": 0,
+    "garbled": 0,
+}
+"""How much a kind says of the cause when several processes differ: who works says more than who waits."""
+_ROLES = {"worker": 3, "engine_core": 2, "api_server": 1}
+
+
+def decider(reads: Sequence[Read], odd: frozenset[int]) -> int:
+    """Index of the process whose state is the answer: the odd one out, else the one whose kind says most."""
+
+    def weight(index: int) -> tuple[bool, bool, int, bool, int, int]:
+        read = reads[index]
+        found = read.found
+        return (
+            found.kind not in CANNOT_TELL,
+            index in odd and not read.waits,
+            _SAYS[found.kind],
+            found.signature is not None,
+            _ROLES.get(found.role or "", 0),
+            -index,
+        )
+
+    return max(range(len(reads)), key=weight)
+
+
+def finding_of(reads: Sequence[Read], decides: int, traffic: Traffic | None) -> tuple[Finding, str]:
+    """What can be said of stalled or healthy, and why in one sentence."""
+    read = reads[decides]
+    kind, movement = read.found.kind, read.movement
+    if kind in CANNOT_TELL:
+        return "unknown", "the stacks do not show what the engine does"
+    if all(one.found.kind == "idle" for one in reads):
+        return _all_idle(reads, traffic)
+    if movement is None:
+        return "unknown", "there is one look only, and whether it moves takes two"
+    still_s = _still_s(read, traffic)
+    if movement.loops or movement.what in ("leaf", "call", "process"):
+        if traffic is not None and traffic.moved is False and traffic.in_flight and movement.loops:
+            return "moving", "loops advance while no counter of the server moved yet"
+        return "moving", movement.text
+    if still_s is None:
+        return "unknown", f"{movement.text}; how much time lies between the looks is not known"
+    limit_s = SLOW_BY_NATURE_S if kind in SLOW_BY_NATURE else WAIT_STILL_S if kind == "gpu-wait" else STILL_S
+    if still_s < limit_s:
+        return (
+            "unknown",
+            f"{movement.text}; {still_s:.0f} s are too short to call that a stall (from {limit_s:.0f} s on)",
+        )
+    if not (_in_step(read) or (traffic is not None and traffic.in_flight)):
+        return "unknown", f"{movement.text} for {still_s:.0f} s; but so stands a server without work, too"
+    if traffic is not None and traffic.moved:
+        return "unknown", f"{movement.text} for {still_s:.0f} s; but the server's own counters moved meanwhile"
+    return "stalled", f"{movement.text} for {still_s:.0f} s"
+
+
+def _still_s(read: Read, traffic: Traffic | None) -> float | None:
+    over_s = read.movement.over_s if read.movement is not None else None
+    if over_s is None and traffic is not None and traffic.moved is False:
+        return traffic.over_s
+    return over_s
+
+
+def _all_idle(reads: Sequence[Read], traffic: Traffic | None) -> tuple[Finding, str]:
+    if traffic is not None and traffic.in_flight and traffic.moved is False and (traffic.over_s or 0) >= STILL_S:
+        return "stalled", (
+            f"every process is idle while a request is in flight and nothing moved for {traffic.over_s:.0f} s: "
+            "a message was lost"
+        )
+    if traffic is not None and traffic.in_flight:
+        return (
+            "unknown",
+            "every process is idle while a request is in flight; nothing moved for too short a time to tell",
+        )
+    if len(reads) == 1 and traffic is None:
+        return "unknown", "an idle process may also be a victim: the others were not looked at"
+    return "healthy", "every process is idle" + (" and no request is in flight" if traffic is not None else "")
+
+
+def _in_step(read: Read) -> bool:
+    """Whether a step of the engine is under way on the thread that decides: then somebody's request is in flight."""
+    threads = [thread for thread in read.looks[-1].threads if thread.name == read.match.thread]
+    main = read.looks[-1].main_thread
+    threads = threads or ([main] if main is not None else [])
+    return any(frame.name in _STEP for thread in threads for frame in thread.frames)
+
+
+def confidence_of(reads: Sequence[Read], decides: int, odd: frozenset[int], finding: Finding) -> Confidence:
+    """High needs agreement of two kinds: time and peers, or several looks with a signature."""
+    own = reads[decides].found.confidence
+    if reads[decides].found.kind in CANNOT_TELL:
+        return "low"
+    backed = decides in odd and any(one.waits for index, one in enumerate(reads) if index != decides)
+    alike = len(reads) > 1 and all(one.found.kind == reads[decides].found.kind for one in reads)
+    steps: tuple[Confidence, ...] = ("low", "medium", "high")
+    raised = steps.index(own) + (1 if backed or alike or finding == "stalled" else 0)
+    return steps[min(raised, 2)]

@@ -1,0 +1,32 @@
+"""The single next measurement that would settle it. Pure."""
+
+from collections.abc import Sequence
+
+from sparkdiag.diagnosing.finding import WAIT_STILL_S
+from sparkdiag.diagnosing.process import Read
+from sparkdiag.evidence.diagnosis import CANNOT_TELL, Finding
+
+_DUMP = "py-spy dump --nonblocking --locals --pid {pid}"
+"""Never the blocking default on somebody's server: https://github.com/benfred/py-spy/issues/872"""
+
+
+def next_step(reads: Sequence[Read], decides: int, finding: Finding) -> str:
+    """One sentence with the command to type."""
+    if not reads or reads[decides].found.kind in CANNOT_TELL:
+        return (
+            "dump the engine's own processes, each into a file of its own: for p in $(pgrep -f 'VLLM::|sglang::'); do "
+            f"{_DUMP.format(pid='$p')} > $p.txt; done; sparkdiag triage *.txt"
+        )
+    found = reads[decides].found
+    if reads[decides].waits and len(reads) == 1 and found.kind != "idle":
+        return (
+            f"{found.name} waits for another process: dump the others too, for they decide: for p in $(pgrep -f "
+            f"'VLLM::|sglang::'); do {_DUMP.format(pid='$p')} > $p.txt; done; sparkdiag triage *.txt"
+        )
+    if finding == "unknown" and reads[decides].movement is None:
+        pid = found.pid if found.pid is not None else "PID"
+        return (
+            f"dump {found.name} again after {WAIT_STILL_S:.0f} s and give both: {_DUMP.format(pid=pid)} > later.txt; "
+            f"sparkdiag triage --over-time --apart-s {WAIT_STILL_S:.0f} FIRST later.txt"
+        )
+    return found.next_step or "watch it live: sparkdiag watch --url http://127.0.0.1:8000"
