@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sparkdiag.diagnosing.classes import odd_ones, rank_classes
 from sparkdiag.diagnosing.comparing import differences
 from sparkdiag.diagnosing.finding import confidence_of, decider, finding_of
-from sparkdiag.diagnosing.grouping import by_process, names_of
+from sparkdiag.diagnosing.grouping import by_process, names_of, over_time
 from sparkdiag.diagnosing.next_step import next_step
 from sparkdiag.diagnosing.process import Read, read_process
 from sparkdiag.evidence.diagnosis import CANNOT_TELL, Diagnosis, ProcessDiagnosis, Reason, Traffic
@@ -19,9 +19,14 @@ def diagnose(looks: Sequence[ProcessDump], *, traffic: Traffic | None = None) ->
 
     ``traffic``: what the server itself said of its requests meanwhile, where it was asked.
     """
-    groups = by_process(looks)
+    return diagnose_processes(by_process(looks), traffic=traffic)
+
+
+def diagnose_processes(groups: Sequence[Sequence[ProcessDump]], *, traffic: Traffic | None = None) -> Diagnosis:
+    """The same where it is known which looks are at the same process: one group a process, looks in order."""
     if not groups:
         return Diagnosis(kind="not-an-engine", reason="there is no stack", next_step=next_step([], 0, "unknown"))
+    looks = [look for group in groups for look in group]
     names = names_of(groups)
     reads = [read_process(group, name=name) for group, name in zip(groups, names, strict=True)]
     found = [read.found for read in reads]
@@ -54,8 +59,11 @@ def diagnose(looks: Sequence[ProcessDump], *, traffic: Traffic | None = None) ->
     )
 
 
-def diagnose_pasted(texts: Sequence[Pasted], *, traffic: Traffic | None = None) -> Diagnosis:
-    """The same for texts that were read; a refused one is said, and where all are, it is the answer."""
+def diagnose_pasted(texts: Sequence[Pasted], *, later: bool = False) -> Diagnosis:
+    """The same for texts that were read; a refused one is said, and where all are, it is the answer.
+
+    ``later``: each text shows the same processes as the one before, at a later time.
+    """
     looks = [look for text in texts for look in text.looks]
     refused = [text for text in texts if text.refused]
     notes = tuple(f"{text.source}: {note}" for text in texts for note in (*filter(None, [text.refused]), *text.notes))
@@ -64,7 +72,8 @@ def diagnose_pasted(texts: Sequence[Pasted], *, traffic: Traffic | None = None) 
         reason = refused[0].refused if refused else "there is no stack"
         step = next_step([], 0, "unknown")
         return Diagnosis(kind=kind or "not-an-engine", reason=reason, caveats=notes[:MOST_CAVEATS], next_step=step)
-    found = diagnose(looks, traffic=traffic)
+    groups = over_time([text.looks for text in texts]) if later else by_process(looks)
+    found = diagnose_processes(groups)
     return found.model_copy(update={"caveats": (*notes, *found.caveats)[:MOST_CAVEATS]})
 
 

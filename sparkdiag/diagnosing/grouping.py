@@ -32,6 +32,24 @@ def by_process(looks: Sequence[ProcessDump]) -> tuple[tuple[ProcessDump, ...], .
     return tuple(tuple(group) for group in found.values())
 
 
+def over_time(texts: Sequence[Sequence[ProcessDump]]) -> tuple[tuple[ProcessDump, ...], ...]:
+    """Looks of several texts at the same processes: by identity, and where that matches nothing (no pids, or those of
+    another start) by the place in the text."""
+    first = {key_of(look, place) for place, look in enumerate(texts[0])} if texts else set()
+    if all(first & {key_of(look, place) for place, look in enumerate(text)} for text in texts[1:]):
+        return by_process([look for text in texts for look in text]) if _told_apart(texts) else _by_place(texts)
+    return _by_place(texts)
+
+
+def _told_apart(texts: Sequence[Sequence[ProcessDump]]) -> bool:
+    return all(key_of(look, 0)[0] != "place" for text in texts for look in text)
+
+
+def _by_place(texts: Sequence[Sequence[ProcessDump]]) -> tuple[tuple[ProcessDump, ...], ...]:
+    most = max((len(text) for text in texts), default=0)
+    return tuple(tuple(text[place] for text in texts if place < len(text)) for place in range(most))
+
+
 def name_of(look: ProcessDump, place: int) -> str:
     """``Worker_TP0_DCP0``, ``EngineCore_DP1``, ``node-2 Worker_TP0``, ``process 4711``, ``process no. 2``."""
     label = look.ranks.label
