@@ -1,0 +1,38 @@
+"""Which thread of a dump is the main one, where the tool prints no Python names of threads. Pure."""
+
+from collections.abc import Sequence
+
+from sparkdiag.evidence.dump import DumpFrame, DumpThread
+
+MAIN = "MainThread"
+_ROOTS = frozenset({"<module>", "_run_module_as_main", "spawn_main"})
+_NATIVE_ROOTS = ("_start", "main", "__libc_start", "Py_BytesMain", "Py_RunMain", "pymain_")
+_PROGRAMS = ("python", "pt_main_thread", "pytest", "ipython", "uvicorn", "gunicorn", "vllm", "bash", "sh")
+
+
+def with_main(threads: Sequence[DumpThread]) -> tuple[DumpThread, ...]:
+    """``threads`` with the one that began at the program's start called MainThread, where exactly one did."""
+    if any(thread.name == MAIN for thread in threads):
+        return tuple(threads)
+    mains = [index for index, thread in enumerate(threads) if is_main(thread.frames)]
+    if len(mains) != 1:
+        return tuple(threads)
+    return tuple(
+        thread.model_copy(update={"name": MAIN}) if index == mains[0] else thread
+        for index, thread in enumerate(threads)
+    )
+
+
+def is_main(frames: Sequence[DumpFrame]) -> bool:
+    """Whether the stack begins where a program does, and not where a thread does."""
+    for frame in reversed(frames):
+        if not frame.native:
+            return frame.name in _ROOTS
+        if frame.function.startswith(_NATIVE_ROOTS):
+            return True
+    return False
+
+
+def title_in(comm: str | None) -> str | None:
+    """The process's title, of which a thread's kernel name holds the first 15 characters; None for a program's name."""
+    return None if comm is None or comm.startswith(_PROGRAMS) or comm == MAIN else comm
