@@ -36,11 +36,14 @@ class ObservationLog:
         most_samples: int = MOST_SAMPLES,
         own_cpu_s: Callable[[], float] = time.process_time,
         stats: SamplingStats | None = None,
+        from_ready: bool = False,
     ) -> None:
         self._clock = clock
         self._own_cpu_s = own_cpu_s
-        self._own_cpu_at_sending_s: float | None = None
+        self._own_cpu_before_s: float | None = None
+        self._counted_from_s: float | None = None
         self._sink = sink
+        self._from_ready = from_ready
         self._most_samples = most_samples
         self._lock = threading.Lock()
         self._sink_lock = threading.Lock()
@@ -59,8 +62,9 @@ class ObservationLog:
 
     @property
     def in_flight(self) -> bool:
-        """Whether a request is under way: the only time in which stacks say something."""
-        return self._client.in_flight
+        """Whether a request is under way, the only time in which stacks say something. Of a server that others use
+        nobody knows: with ``from_ready`` some request may be under way at any time."""
+        return self._from_ready or self._client.in_flight
 
     @property
     def processes(self) -> tuple[ProcessInfo, ...]:
@@ -75,22 +79,28 @@ class ObservationLog:
     def mark_ready(self) -> None:
         """The server is ready now."""
         self._ready_at_s = self._clock()
+        if self._from_ready:
+            self._count_from(self._ready_at_s)
+
+    def _count_from(self, t_s: float) -> None:
+        self._own_cpu_before_s, self._counted_from_s = self._own_cpu_s(), t_s
 
     def set_client(self, client: ClientOutcome) -> None:
         """The request as of now. What looking costs is counted while it is under way."""
         with self._lock:
-            if self._client.in_flight:
+            if self.in_flight:
                 self._stats = self._counted()
-            elif client.sent is not None and self._own_cpu_at_sending_s is None:
-                self._own_cpu_at_sending_s = self._own_cpu_s()
+            elif client.sent is not None and self._own_cpu_before_s is None:
+                self._count_from(client.sent.t_s)
             self._client = client
 
     def _counted(self) -> SamplingStats:
-        sent = self._client.sent
-        if not self._client.in_flight or sent is None or self._own_cpu_at_sending_s is None:
+        if not self.in_flight or self._own_cpu_before_s is None or self._counted_from_s is None:
             return self._stats
-        own_cpu_s = self._own_cpu_s() - self._own_cpu_at_sending_s
-        return self._stats.model_copy(update={"own_cpu_s": own_cpu_s, "observed_s": self._clock() - sent.t_s})
+        own_cpu_s = self._own_cpu_s() - self._own_cpu_before_s
+        return self._stats.model_copy(
+            update={"own_cpu_s": own_cpu_s, "observed_s": self._clock() - self._counted_from_s}
+        )
 
     def set_mode(self, mode: Mode, *, reason: str | None, remedy: str | None = None) -> None:
         """How stacks are taken from now on, why not by py-spy, and what would let it."""
@@ -121,9 +131,9 @@ class ObservationLog:
             self.note("process-tree", f"{process.name} (pid {process.pid}) is gone")
 
     def add_sample(self, sample: StackSample, *, cause: str | None = None) -> None:
-        """One look at a process; one begun before the prompt was sent is not kept."""
+        """One look at a process; one begun before the prompt was sent is not kept, unless all are."""
         sent = self._client.sent
-        if sent is None or sample.started_s < sent.t_s:
+        if not self._from_ready and (sent is None or sample.started_s < sent.t_s):
             return
         with self._lock:
             insort(self._samples, sample, key=lambda one: one.ended_s)

@@ -45,14 +45,20 @@ class Observer:
 
     ``take_stacks=False`` is for a control that must not be disturbed: everything else is observed, no process is
     sampled.
+
+    ``from_ready`` is for a server that others use: stacks are taken and kept from ``start`` on, whoever's request is
+    under way. ``root_pid`` may be None where none of its processes is on this machine, and ``also_pids`` are those that
+    a dead root has left.
     """
 
     def __init__(
         self,
-        root_pid: int,
+        root_pid: int | None,
         *,
         scenario: Scenario,
         base_url: str,
+        also_pids: tuple[int, ...] = (),
+        from_ready: bool = False,
         clock: Callable[[], float],
         sink: Sink,
         in_process_dir: Path | None = None,
@@ -68,8 +74,8 @@ class Observer:
         stats = SamplingStats(cores=cores, budget_share=scenario.sampling.cpu_share)
         if not take_stacks:
             stats = SamplingStats(cores=cores, budget_share=0.0, mode="none", wanted=False, reason=NOT_SAMPLED)
-        self._log = ObservationLog(clock=clock, sink=sink, stats=stats)
-        self._tree = ProcessTree(root_pid)
+        self._log = ObservationLog(clock=clock, sink=sink, stats=stats, from_ready=from_ready)
+        self._tree = ProcessTree(*(() if root_pid is None else (root_pid,)), *also_pids)
         self._metrics = MetricsReader(base_url, clock=clock)
         self._gpu: GpuReader | None = None
         self._look_at_cpu = look_at_cpu
@@ -102,6 +108,11 @@ class Observer:
         was_in_flight = self._log.in_flight
         self._log.set_client(client)
         if self._stacks is not None and client.in_flight and not was_in_flight:
+            self._stacks.wake()
+
+    def look_now(self) -> None:
+        """A look at every process, the seldom sampled ones included."""
+        if self._stacks is not None:
             self._stacks.wake()
 
     def snapshot(self) -> Observation:

@@ -54,10 +54,14 @@ def with_api_server(processes: tuple[ProcessInfo, ...]) -> tuple[ProcessInfo, ..
 
 
 class ProcessTree:
-    """The living processes of one server. One thread at a time may ``look``."""
+    """The living processes of one server. One thread at a time may ``look``.
 
-    def __init__(self, root_pid: int) -> None:
-        self._root_pid = root_pid
+    Several roots are of a server whose API server has died: what it left has no common ancestor any more. No root: a
+    server of which only its port is known.
+    """
+
+    def __init__(self, *root_pids: int) -> None:
+        self._root_pids = root_pids
         self._known: dict[ProcessKey, psutil.Process] = {}
         self._described: dict[ProcessKey, tuple[list[str], ProcessInfo]] = {}
         self._root_seen = False
@@ -82,8 +86,9 @@ class ProcessTree:
 
     def _living(self) -> Iterable[psutil.Process]:
         if not self._root_seen:
-            # Once: were the root's pid reused later, the new process would not be the server's.
-            self._remember(_opened(self._root_pid))
+            # Once: were a root's pid reused later, the new process would not be the server's.
+            for root_pid in self._root_pids:
+                self._remember(_opened(root_pid))
             self._root_seen = True
         self._known = {key: process for key, process in self._known.items() if is_alive(key)}
         children = self._new_children()
