@@ -38,6 +38,8 @@ class MetricPoint(Value):
     prompt_tokens_total: float | None = None
     generation_tokens_total: float | None = None
     iterations_total: float | None = None
+    requests_finished_total: float | None = None
+    """Whatever the reason, but for aborted ones; None in a run from before it was read."""
     requests_running: float | None = None
     requests_waiting: float | None = None
     health_status: int | None = None

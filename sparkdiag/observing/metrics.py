@@ -29,11 +29,13 @@ _CACHE_CONFIG = "vllm:cache_config_info"
 _PROMPT_TOKENS = "vllm:prompt_tokens_total"
 _GENERATION_TOKENS = "vllm:generation_tokens_total"
 _ITERATIONS = "vllm:iteration_tokens_total_count"
+_FINISHED = "vllm:request_success_total"
+"""One series a reason. Aborted ones do not count: clients that give up are no sign that an engine works."""
 _RUNNING = "vllm:num_requests_running"
 _WAITING = "vllm:num_requests_waiting"
-_WANTED = (*_KV_USAGE, _CACHE_CONFIG, _PROMPT_TOKENS, _GENERATION_TOKENS, _ITERATIONS, _RUNNING, _WAITING)
-_LINES_REMEMBERED = 64
-"""Each engine has eight lines, of which a long prefill moves one or two."""
+_WANTED = (*_KV_USAGE, _CACHE_CONFIG, _PROMPT_TOKENS, _GENERATION_TOKENS, _ITERATIONS, _FINISHED, _RUNNING, _WAITING)
+_LINES_REMEMBERED = 128
+"""Each engine has some fifteen lines, of which a long prefill moves one or two."""
 _LONGEST_REMEMBERED = 4096
 
 
@@ -44,6 +46,7 @@ class Exported(Value):
     prompt_tokens_total: float | None = None
     generation_tokens_total: float | None = None
     iterations_total: float | None = None
+    requests_finished_total: float | None = None
     requests_running: float | None = None
     requests_waiting: float | None = None
     num_blocks: int | None = None
@@ -66,6 +69,9 @@ def parse_metrics(text: str) -> Exported:
         prompt_tokens_total=_sum(samples, _PROMPT_TOKENS),
         generation_tokens_total=_sum(samples, _GENERATION_TOKENS),
         iterations_total=_sum(samples, _ITERATIONS),
+        requests_finished_total=_sum(
+            [sample for sample in samples if sample.labels.get("finished_reason") != "abort"], _FINISHED
+        ),
         requests_running=_sum(samples, _RUNNING),
         requests_waiting=_sum(samples, _WAITING),
         num_blocks=capacity[0] if capacity else None,
