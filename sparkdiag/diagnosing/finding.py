@@ -92,10 +92,8 @@ def finding_of(reads: Sequence[Read], decides: int, traffic: Traffic | None) -> 
     if movement is None:
         return "unknown", "there is one look only, and whether it moves takes two"
     still_s = _still_s(read, traffic)
-    if movement.loops or movement.what in ("leaf", "call", "process"):
-        if traffic is not None and traffic.moved is False and traffic.in_flight and movement.loops:
-            return "moving", "loops advance while no counter of the server moved yet"
-        return "moving", movement.text
+    if movement.loops or movement.what != "nothing":
+        return _moves(read, still_s, traffic)
     if still_s is None:
         return "unknown", f"{movement.text}; how much time lies between the looks is not known"
     limit_s = SLOW_BY_NATURE_S if kind in SLOW_BY_NATURE else WAIT_STILL_S if kind == "gpu-wait" else STILL_S
@@ -111,11 +109,25 @@ def finding_of(reads: Sequence[Read], decides: int, traffic: Traffic | None) -> 
     return "stalled", f"{movement.text} for {still_s:.0f} s"
 
 
+def _moves(read: Read, still_s: float | None, traffic: Traffic | None) -> tuple[Finding, str]:
+    """It advances, which is no stall by itself: unless it does so in a place that is known to take forever."""
+    assert read.movement is not None
+    text = read.movement.text
+    kind = read.found.kind
+    known = kind == "torch-fallback" and read.match.healthy is False and read.agreeing == len(read.looks)
+    if known and still_s is not None and still_s >= STILL_S:
+        return "stalled", f"crawling: it advances, but was in {read.found.function} in every look over {still_s:.0f} s"
+    held = traffic is not None and traffic.in_flight and traffic.moved is False
+    if kind == "scheduler-loop" and held and still_s is not None and still_s >= WAIT_STILL_S:
+        return "stalled", f"{text}; but no counter of the server moved for {still_s:.0f} s"
+    return "moving", text
+
+
 def _still_s(read: Read, traffic: Traffic | None) -> float | None:
+    """Seconds for which it is known to be where it is: between its looks, or since the server's counters moved."""
     over_s = read.movement.over_s if read.movement is not None else None
-    if over_s is None and traffic is not None and traffic.moved is False:
-        return traffic.over_s
-    return over_s
+    stood_s = traffic.over_s if traffic is not None and traffic.in_flight and traffic.moved is False else None
+    return max((one for one in (over_s, stood_s) if one is not None), default=None)
 
 
 def _all_idle(reads: Sequence[Read], traffic: Traffic | None) -> tuple[Finding, str]:
