@@ -93,7 +93,7 @@ def finding_of(reads: Sequence[Read], decides: int, traffic: Traffic | None) -> 
         return "unknown", "there is one look only, and whether it moves takes two"
     still_s = _still_s(read, traffic)
     if movement.loops or movement.what != "nothing":
-        return _moves(read, still_s, traffic)
+        return _moves(read, movement.text, still_s, traffic)
     if still_s is None:
         return "unknown", f"{movement.text}; how much time lies between the looks is not known"
     limit_s = SLOW_BY_NATURE_S if kind in SLOW_BY_NATURE else WAIT_STILL_S if kind == "gpu-wait" else STILL_S
@@ -109,10 +109,8 @@ def finding_of(reads: Sequence[Read], decides: int, traffic: Traffic | None) -> 
     return "stalled", f"{movement.text} for {still_s:.0f} s"
 
 
-def _moves(read: Read, still_s: float | None, traffic: Traffic | None) -> tuple[Finding, str]:
+def _moves(read: Read, text: str, still_s: float | None, traffic: Traffic | None) -> tuple[Finding, str]:
     """It advances, which is no stall by itself: unless it does so in a place that is known to take forever."""
-    assert read.movement is not None
-    text = read.movement.text
     kind = read.found.kind
     known = kind == "torch-fallback" and read.match.healthy is False and read.agreeing == len(read.looks)
     if known and still_s is not None and still_s >= STILL_S:
