@@ -47,8 +47,10 @@ class Patience:
     at ``ENGINE_TIMEOUT_S``."""
     look_again_s: float = 30.0
     """After the first look that showed no stall; twice as long after each further one."""
-    look_share: float = 0.02
-    """Of one core, that closer looks may cost on average."""
+    look_again_most_s: float = 180.0
+    """And no longer than that: what stops in the midst of a silent prefill is to be kept before the engine ends."""
+    look_cpu_share: float = 0.02
+    """Of one core, that closer looks may cost on average. It wins over the times above."""
     calm_after_s: float = 600.0
     """Without any sign for so long, the next one is looked at as the first was."""
     rounds_s: tuple[float, ...] = ROUNDS_S
@@ -81,12 +83,13 @@ class Looks:
     last_sign_s: float | None = None
 
 
-def look_due_s(looks: Looks, patience: Patience) -> float:
-    """The moment from which on a sign may be looked at again."""
-    if looks.ended_s is None:
-        return float("-inf")
-    backed_off_s = patience.look_again_s * 2 ** max(0, looks.level - 1) if looks.level else 0.0
-    return looks.ended_s + max(backed_off_s, looks.cost_s / patience.look_share)
+def may_look(looks: Looks, *, at_s: float, patience: Patience) -> bool:
+    """Whether a sign may be looked at again at ``at_s``."""
+    if looks.ended_s is None or at_s < looks.ended_s:
+        return True  # the first one, or the clock was set back
+    doubled_s = patience.look_again_s * 2 ** (looks.level - 1) if looks.level else 0.0
+    pause_s = max(min(doubled_s, patience.look_again_most_s), looks.cost_s / patience.look_cpu_share)
+    return at_s >= looks.ended_s + pause_s
 
 
 def after_look(looks: Looks, *, ended_s: float, cost_s: float) -> Looks:

@@ -56,6 +56,8 @@ class Seen:
     movements: int = 0
     """How often a counter was seen to move, or another server in this one's place."""
     restarts: int = 0
+    vanished: bool = False
+    """No process of the server is left; so far no other has come."""
     processes: frozenset[ProcessKey] = frozenset()
     names: tuple[tuple[ProcessKey, str], ...] = ()
     gone_s: float | None = None
@@ -91,21 +93,12 @@ def after_tree(seen: Seen, processes: Iterable[ProcessInfo], *, at_s: float) -> 
     keys, before = frozenset(found), seen.processes
     names = dict(seen.names)
     seen = replace(seen, processes=keys, names=tuple(found.items()))
-    if keys == before or not before:
+    if keys == before or not (before or seen.vanished):
         return seen
     missing = before - keys
-    if not missing or not keys & before:
-        started = _anew(seen, at_s)
-        return replace(
-            started,
-            answered=False,
-            counters=None,
-            running=None,
-            waiting=None,
-            movements=seen.movements + 1,
-            restarts=seen.restarts + bool(missing),
-        )
-    return replace(seen, gone_s=at_s, gone=", ".join(sorted(f"{names[key]} (pid {key[0]})" for key in missing)))
+    if missing and keys & before:
+        return replace(seen, gone_s=at_s, gone=", ".join(sorted(f"{names[key]} (pid {key[0]})" for key in missing)))
+    return seen if keys & before else _another(seen, at_s)
 
 
 def looked_at(seen: Seen) -> Seen:
@@ -169,6 +162,20 @@ def _anew(seen: Seen, at_s: float) -> Seen:
         failures=0,
         gone_s=None,
         gone="",
+    )
+
+
+def _another(seen: Seen, at_s: float) -> Seen:
+    """No process of before is left: the server is gone, or another is there."""
+    return replace(
+        _anew(seen, at_s),
+        answered=False,
+        counters=None,
+        running=None,
+        waiting=None,
+        movements=seen.movements + 1,
+        restarts=seen.restarts + bool(seen.processes),
+        vanished=not seen.processes,
     )
 
 

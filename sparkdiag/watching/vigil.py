@@ -13,7 +13,7 @@ from sparkdiag.reproducing.signals import Terminated
 from sparkdiag.watching.closer import CloserLook, CloserLooks
 from sparkdiag.watching.keeping import Keeping
 from sparkdiag.watching.lookout import Lookout
-from sparkdiag.watching.patience import Label, Limits, Looks, Patience, after_look, label_of, look_due_s, with_sign
+from sparkdiag.watching.patience import Label, Limits, Looks, Patience, after_look, label_of, may_look, with_sign
 from sparkdiag.watching.signs import Sign, looked_at, sign_of, traffic_of
 from sparkdiag.watching.vigil_seams import (
     CaptureSink,
@@ -97,6 +97,7 @@ class _Vigil:
         self._looks_taken, self._looks_cpu_s = 0, 0.0
         self._sign: Sign | None = None
         self._last_chance_stall: int | None = None
+        self._told_stall: int | None = None
         self._rounds: tuple[tuple[StackSample, ...], ...] = ()
         self._round_due_s = float("-inf")
         self._stack_movements = 0
@@ -140,18 +141,20 @@ class _Vigil:
         return self._lookout.seen.movements + self._stack_movements
 
     def _poll(self) -> None:
-        restarts, stall = self._lookout.seen.restarts, self._stall
-        learnt = self._lookout.poll()
-        self._record(learnt)
-        if self._lookout.seen.restarts != restarts:
-            self._say("server", "the server was started anew")
+        before, stall = self._lookout.seen, self._stall
+        self._record(self._lookout.poll())
+        now = self._lookout.seen
         if self._stall != stall:
-            self._moved()
+            self._moved("the server is gone" if now.vanished else "things move again")
+        if now.vanished and not before.vanished:
+            self._say("server", "the server is gone; waiting for it to come back")
+        elif now.restarts != before.restarts:
+            self._say("server", "the server was started anew")
 
-    def _moved(self) -> None:
+    def _moved(self, text: str) -> None:
         if self._keeping.is_open:
-            self._keeping.end("things moved again")
-            self._say("over", "things move again")
+            self._keeping.end(text)
+            self._say("over", text)
 
     def _record(self, values: tuple[Value, ...]) -> None:
         self._keeping.add(values, at_s=self._clock.now_s())
@@ -183,7 +186,7 @@ class _Vigil:
             return False
         if self._lookout.processes == () and self._stacks is not None:
             return False  # nobody is there: a server that is down, or starts
-        if now_s >= look_due_s(self._looks, self._patience):
+        if may_look(self._looks, at_s=now_s, patience=self._patience):
             return True
         late = now_s - sign.since_s >= self._patience.evidence_after_s and self._lookout.seen.in_flight
         if not late or self._last_chance_stall == stall or self._keeping.has("unsettled", stall=stall):
@@ -231,7 +234,9 @@ class _Vigil:
         )
         captured, problem = self._keeping.keep(evidence, stall=stall)
         if captured is None:
-            self._say("not-captured", f"{label}: {because}; not kept: {problem}")
+            if self._told_stall != stall:
+                self._say("not-captured", f"{label}: {because}; not kept: {problem}")
+            self._told_stall = stall
             return
         self._tell(VigilEvent(self._clock.now_s(), "captured", f"{label}: {because}", captured.path))
 
@@ -252,7 +257,7 @@ class _Vigil:
         diagnosis, _problem = self._closer.judged(samples, self._lookout)
         if diagnosis is not None and diagnosis.finding in ("moving", "healthy"):
             self._stack_movements += 1
-            self._moved()
+            self._moved("the stacks move again")
         return _sign_in(diagnosis, since_s=samples[0].started_s)
 
     def _say(self, kind: Literal["sign", "look", "not-captured", "over", "server"], text: str) -> None:
