@@ -4,8 +4,8 @@ vLLM names its processes with setproctitle (``vllm/utils/system_utils.py``, ``se
 ``VLLM_PROCESS_NAME_PREFIX``, "VLLM" by default), two colons, name, ranks. A single API server keeps its command line.
 The kernel's ``comm`` is cut at 15 characters, so ``VLLM::Worker_TP0`` is not in it: read the command line.
 
-SGLang does the same (``sglang::scheduler_DP0_TP1``). Its scheduler schedules *and* runs the model, one process a rank: it
-is told here as a worker, because what it does is compared rank with rank. Its detokenizer is nobody in a stall.
+SGLang does the same (``sglang::scheduler_DP0_TP1``). Its scheduler schedules *and* runs the model, one process a rank:
+it is told here as a worker, because what it does is compared rank with rank. Its detokenizer is nobody in a stall.
 """
 
 import re
