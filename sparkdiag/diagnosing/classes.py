@@ -164,8 +164,8 @@ def _collective_remarks(groups: Sequence[_Group], processes: Sequence[ProcessDia
     if len(joined) == 1:
         count = len(joined[0].members)
         return [
-            f"all {count} wait in {joined[0].place[1] or 'a collective'}: none of them is the odd one; look for a rank that "
-            "was not dumped, a lost message, or what the GPU runs"
+            f"all {count} wait in {joined[0].place[1] or 'a collective'}: none of them is the odd one; look for a rank "
+            "that was not dumped, a lost message, or what the GPU runs"
         ]
     where = "; ".join(f"{_names(group, processes)} in {group.place[1] or 'a collective'}" for group in joined)
     return [f"they wait in different collectives ({where}): a mismatch, if a second look shows the same"]
