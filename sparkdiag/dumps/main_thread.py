@@ -6,7 +6,7 @@ from sparkdiag.evidence.dump import DumpFrame, DumpThread
 
 MAIN = "MainThread"
 _ROOTS = frozenset({"<module>", "_run_module_as_main", "spawn_main"})
-_NATIVE_ROOTS = ("_start", "main", "__libc_start", "Py_BytesMain", "Py_RunMain", "pymain_")
+_NATIVE_ROOTS = frozenset({"_start", "main", "Py_BytesMain", "Py_RunMain", "Py_Main", "__libc_start_main_impl"})
 _PROGRAMS = ("python", "pt_main_thread", "pytest", "ipython", "uvicorn", "gunicorn", "vllm", "bash", "sh")
 
 
@@ -28,7 +28,7 @@ def is_main(frames: Sequence[DumpFrame]) -> bool:
     for frame in reversed(frames):
         if not frame.native:
             return frame.name in _ROOTS
-        if frame.function.startswith(_NATIVE_ROOTS):
+        if frame.function in _NATIVE_ROOTS:
             return True
     return False
 

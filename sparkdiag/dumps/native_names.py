@@ -26,7 +26,7 @@ def bare_native(symbol: str) -> str:
         name = _VERSION.sub("", name)
     if "(" in name or "<" in name or "[" in name:
         name = _without_brackets(name)
-    name = _SUFFIX.sub("", _without_qualifiers(name))
+    name = _SUFFIX.sub("", _without_qualifiers(name)).removeprefix("__GI_")
     parts = name.split("::")
     while len(parts) > 1 and (parts[-1].startswith(("{lambda", "{closure", "{unnamed")) or parts[-1] == "operator()"):
         if parts[-1] == "operator()" and not parts[-2].startswith("{lambda"):
