@@ -32,3 +32,10 @@ def held_names(pid: int) -> set[str]:
                 if path.parent == SHM:
                     names.add(path.name)
     return names
+
+
+def older_than(name: str, moment_ns: int) -> bool:
+    """Whether an entry of /dev/shm was last written before a moment; what is gone is not."""
+    with contextlib.suppress(OSError):
+        return (SHM / name).stat().st_mtime_ns < moment_ns
+    return False

@@ -11,8 +11,8 @@ Each job is a child *subreaper*: whatever a run leaves behind becomes the job's 
 hide from it, and what is found outliving a trial is ended after it. Two bystanders with handlers for every signal,
 titles and shared memory like vLLM's live beside each run; they must never be signalled. One JSON line a trial goes to
 ``--out``, a line a trial and a table at the end to the terminal. Exit 1 when anything outlived 5 s, shared memory
-is left that was made before the kill (``--made-in``), a bystander was touched, or sparkdiag failed by itself. A trial
-whose run ended before its moment is begun again.
+is left that was made a second before the kill (``--made-in``), a bystander was touched, or sparkdiag failed by itself.
+A trial whose run ended before its moment is begun again.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-MADE_BEFORE = "made before the kill: "
+MADE_BEFORE = "made a second or more before the kill: "
 
 
 @dataclass
@@ -27,7 +27,8 @@ class Trial:
     made: int = 0
     """Shared memory that the run's processes say to have made, where they are asked (``--made-in``)."""
     made_late: list[str] = field(default_factory=list)
-    """Of it, what was made after the kill and is still there. What was made before must be gone."""
+    """Of it, what is still there though made about the kill: less than a second before it, or later. What is older
+    must be gone."""
 
     @property
     def outlived_s(self) -> float:
@@ -58,5 +59,8 @@ def table(trials: list[Trial]) -> str:
     if made := sum(trial.made for trial in trials):
         late = [name for trial in trials for name in trial.made_late]
         early = [name for trial in trials for name in trial.left if name.startswith(MADE_BEFORE)]
-        lines.append(f"shared memory: left {len(late) + len(early)} of made {made}; {len(early)} made before the kill")
+        lines.append(
+            f"shared memory: left {len(late) + len(early)} of made {made}; {len(early)} made a second or more "
+            "before the kill"
+        )
     return "\n".join(lines)

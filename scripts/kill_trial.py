@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from kill_memory import SHM, held_names, segments
+from kill_memory import SHM, held_names, older_than, segments
 from kill_report import MADE_BEFORE, Trial
 from kill_start import start
 
@@ -25,6 +25,9 @@ WATCH_S = 30.0
 """How long after a kill is looked for what is left, before it is called a leftover."""
 OWN_END_S = 90.0
 """How long sparkdiag may take to write its report when another process was killed."""
+SURE_S = 1.0
+"""Shared memory that stood for so long before the kill has been seen with its maker by whoever was to remove it. What
+is younger may be lost with its maker: it is counted, and only so much of it may be left."""
 START_S = 1800.0
 BYSTANDER = """
 import os, signal, sys
@@ -155,7 +158,11 @@ class Run:
         folders = [path for path in self.job.temporary.iterdir() if path not in self.job.foreign]
         return [str(path) for path in folders if path.name.startswith("sparkdiag-") or path.is_socket()]
 
-    def memory(self) -> list[str]:
+    def memory(self, *, sure_ns: int) -> list[str]:
+        """What the tree held and is still there, of what was made before that moment."""
+        return [name for name in self.held_still() if older_than(name, sure_ns)]
+
+    def held_still(self) -> list[str]:
         now = segments()
         return [name for name, inode in self.held.items() if now.get(name) == inode]
 
@@ -171,7 +178,7 @@ class Run:
                 with contextlib.suppress(psutil.Error):
                     process.kill()
             time.sleep(0.1)
-        for name in {*self.memory(), *self.made()}:
+        for name in {*self.held_still(), *self.made()}:
             (SHM / name).unlink(missing_ok=True)
         for path in self.private():
             shutil.rmtree(path, ignore_errors=True)
@@ -313,23 +320,24 @@ class Job:
         for victim in victims:
             with contextlib.suppress(psutil.Error):
                 victim.kill()
-        killed_s = time.monotonic()
+        killed_s, sure_ns = time.monotonic(), time.time_ns() - int(SURE_S * 1e9)
         trial.processes, trial.segments = len(tree), len(run.held)
-        self.watch(run, trial, killed_s=killed_s)
+        self.watch(run, trial, killed_s=killed_s, sure_ns=sure_ns)
         if trial.outlived_s > LIMIT_S:
             trial.status = "left"
         if "sparkdiag" not in trial.target:
             self.wait_for_sparkdiag(run, trial)
-        self.compare(run, trial, before=made)
+        self.compare(run, trial, made_by=made, sure_ns=sure_ns)
 
-    def compare(self, run: Run, trial: Trial, *, before: set[str]) -> None:
-        """What was made with what is on the disk, now that everything has ended. ``before``: made before the kill."""
+    def compare(self, run: Run, trial: Trial, *, made_by: set[str], sure_ns: int) -> None:
+        """What was made with what is on the disk, now that everything has ended. ``made_by``: made before the kill."""
         made = run.made()
         trial.made, here = len(made), made & segments().keys()
-        trial.made_late = sorted(here - before)
-        if here & before:
+        early = {name for name in here & made_by if older_than(name, sure_ns)}
+        trial.made_late = sorted(here - early)
+        if early:
             trial.status = "left"
-            trial.left += [MADE_BEFORE + name for name in sorted(here & before)]
+            trial.left += [MADE_BEFORE + name for name in sorted(early)]
 
     def wait_for_moment(self, run: Run, trial: Trial) -> list[psutil.Process]:
         """Sleep until the drawn moment; the processes to kill, or none when the run ended before it."""
@@ -355,12 +363,12 @@ class Job:
             self.spans_s[trial.phase] = min(self.spans_s[trial.phase], 0.8 * (time.monotonic() - began_s))
         return []
 
-    def watch(self, run: Run, trial: Trial, *, killed_s: float) -> None:
+    def watch(self, run: Run, trial: Trial, *, killed_s: float, sure_ns: int) -> None:
         """Until nothing is left of the run, or ``WATCH_S`` have passed."""
         while True:
             alive = run.look()
             passed_s = round(time.monotonic() - killed_s, 2)
-            private, memory = run.private(), run.memory()
+            private, memory = run.private(), run.memory(sure_ns=sure_ns)
             trial.processes_s = passed_s if alive else trial.processes_s
             trial.private_s = passed_s if private else trial.private_s
             trial.shm_s = passed_s if memory else trial.shm_s

@@ -23,10 +23,10 @@ MOST_LATE = 0.003
 
 
 def test_nothing_outlives_a_kill_at_any_moment(tmp_path: Path) -> None:
-    """Every segment that a fake process made is compared with the disk, a trial at a time. One that was made before the
-    kill must be gone. Of those made as it fell or later (a look at who holds what takes some 0.1 s) a few may stay: the
-    fake goes on making them until it is frozen, and from one that its maker let go of within milliseconds, as it died
-    itself, no trace leads to the tree.
+    """Every segment that a fake process made is compared with the disk, a trial at a time. One that was made a second
+    before the kill must be gone. Of those made about the kill or later (a look at who holds what takes some 0.1 s, on a
+    busy machine more) a few may stay: the fake goes on making them until it is frozen, and from one that its maker let
+    go of, or was killed with, before anybody looked, no trace leads to the tree.
     """
     environment = make_fake_environment(tmp_path)
     seed = os.environ.get("SPARKDIAG_KILL_SEED") or str(random.SystemRandom().randrange(10**6))
