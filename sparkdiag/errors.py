@@ -62,6 +62,12 @@ class ServerError(SparkdiagError):
     exit_code = ExitCode.SERVER
 
 
+class NoServerFound(SparkdiagError):
+    """What was to be watched is not there, or cannot be seen."""
+
+    exit_code = ExitCode.INCONCLUSIVE
+
+
 class GuardianKilled(SparkdiagError):
     """Somebody killed the process that guards the server, which was ended with it: no fault of its own."""
 

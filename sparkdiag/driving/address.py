@@ -28,7 +28,7 @@ def checked_base_url(url: str, *, allow_remote: bool) -> str:
         address = host if port is None else f"{host}:{port}"
         raise UsageError(
             f"{shown(address)} is not this machine, and a long prompt there disturbs whoever uses it",
-            remedy="--allow-remote, if that server is yours to load",
+            remedy="--remote, if that server is yours to load",
         )
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}".removesuffix("/v1")
 
