@@ -171,9 +171,10 @@ def _in_container(
     base_url: str, port: int, machine: Machine, *, places: tuple[Namespace, ...], holders: tuple[int, ...]
 ) -> Target | None:
     """A server in another network namespace on that port, or on the one that a docker-proxy leads to."""
-    inside = next((found for pid in holders if (found := machine.proxied_port(pid)) is not None), port)
-    if holders and inside == port and not any(machine.proxied_port(pid) for pid in holders):
+    led = [inner for pid in holders if (inner := machine.proxied_port(pid)) is not None]
+    if holders and not led:
         return None  # somebody else's program listens here: it is not for us to guess where it leads
+    inside = led[0] if led else port
     found: list[Server] = []
     for place in places:
         if not place.ours:
@@ -192,8 +193,8 @@ def _in_container(
     if not answers(base_url):
         note = f"{where}; {base_url} itself does not answer here, so nothing is known from /metrics (--metrics-url)"
         return _target(found[0], machine, how=how, base_url=None, notes=(note,))
-    led = "told by docker-proxy" if holders else "taken from the port alone"
-    note = f"{where}; that {base_url} leads to it is {led}"
+    by = "told by docker-proxy" if led else "taken from the port alone"
+    note = f"{where}; that {base_url} leads to it is {by}"
     return _target(found[0], machine, how=how, base_url=base_url, notes=(note,))
 
 
