@@ -1,8 +1,15 @@
 """The signatures of ``signatures.toml``: what a stack with certain functions in certain places means."""
 
+from sparkdiag.diagnosing.matching import Found, Seen, decide
+from sparkdiag.diagnosing.signature_file import SAYS, signature_book
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.diagnosis import DiagnosisKind
 from sparkdiag.evidence.dump import ProcessDump
+
+_OTHERS = 3
+"""Reasons against that are told: more of them say no more."""
+
+_ENGINE_TITLES = ("VLLM::", "sglang::", "ray::", "vllm", "sglang", "RayWorkerWrapper", "EngineCore")
 
 
 class Match(Value):
@@ -30,4 +37,104 @@ class Match(Value):
 
 def match_look(look: ProcessDump) -> Match:
     """What this one look shows. Never raises."""
-    raise NotImplementedError
+    best, rest, telling = decide(look)
+    if best is None:
+        return _cannot_tell(look, telling)
+    frame = best.frame
+    signature = best.rule.signature if best.rule else None
+    return Match(
+        kind=signature.kind if signature else "forward",
+        function=frame.function,
+        path=frame.path,
+        line=frame.line,
+        thread=best.seen.thread.name,
+        signature=signature.id if signature else None,
+        meaning=signature.meaning if signature else "Inside model execution, at a function that no signature knows.",
+        next_step=signature.next_step if signature else _LOOK_AGAIN,
+        reference=signature.reference if signature else None,
+        healthy=signature.healthy if signature else None,
+        waits=signature.waits if signature else False,
+        because=_because(best),
+        others=_others(best, rest),
+    )
+
+
+_LOOK_AGAIN = "sparkdiag triage DUMP_NOW DUMP_30_S_LATER: does the innermost function move"
+
+
+def _because(found: Found) -> str:
+    """``all_gather in torch/distributed/distributed_c10d.py, 2 frames in, below execute_model``."""
+    frames, book = found.seen.thread.frames, signature_book()
+    where = f" in {found.frame.path}" if found.frame.path else ""
+    depth = "innermost" if found.at == 0 else f"{found.at} frame{'s' * (found.at > 1)} out"
+    outer = next(
+        (
+            frames[index].name
+            for index in range(found.at + 1, len(found.seen.sets))
+            if found.seen.sets[index] & book.model
+        ),
+        None,
+    )
+    below = f", below {outer}" if outer and outer != found.frame.name else ""
+    return f"{found.frame.name}{where}, {depth}{below}"
+
+
+def _others(best: Found, rest: tuple[Found, ...]) -> tuple[str, ...]:
+    """What speaks of another kind, a thread's own strongest sign first; resting threads say nothing against."""
+    kind = best.rule.signature.kind if best.rule else "forward"
+    told: dict[str, str] = {}
+    for each in rest:
+        other = each.rule.signature.kind if each.rule else "forward"
+        if other == kind or other in told or each.weight <= SAYS["rest"]:
+            continue
+        thread = each.seen.thread.name
+        told[other] = f"{other}: {_because(each)}" + (f" ({thread})" if thread and each.seen is not best.seen else "")
+    return tuple(told.values())[:_OTHERS]
+
+
+def _cannot_tell(look: ProcessDump, telling: tuple[Seen, ...]) -> Match:
+    """No signature fits and nothing runs in the model: an answer all the same."""
+    book = signature_book()
+    if not any(thread.frames for thread in look.threads):
+        return Match(
+            kind="helper-threads-only", next_step=_DUMP_ALL, because="no thread of this process shows a single frame"
+        )
+    if not telling:
+        return Match(
+            kind="helper-threads-only",
+            meaning="Only threads that run in every server, sick or well: the thread that works is not in the paste.",
+            next_step=_DUMP_ALL,
+            because=f"all {len(look.threads)} threads are helpers",
+        )
+    known = [seen for seen in telling if seen.every & book.engine]
+    titled = (look.role is not None and look.role != "other") or (look.title or "").startswith(_ENGINE_TITLES)
+    if not known and not titled:
+        at = min((seen.thread.frames[seen.telling or 0].function for seen in telling), default="")
+        return Match(
+            kind="not-an-engine",
+            meaning="No frame of an inference engine, a collective or a device wait is in it.",
+            next_step="py-spy dump --pid PID of the engine's own process (pgrep -f 'EngineCore|sglang|vllm')",
+            because=f"{at} and the frames around it belong to no engine that is known",
+        )
+    main = next((seen for seen in known if seen.main and seen.telling is not None), None)
+    if main is None:
+        return Match(
+            kind="helper-threads-only",
+            meaning="No thread in it shows what the process works at or waits for.",
+            next_step=_DUMP_ALL,
+            because="the threads of the engine that are shown wait for work of their own",
+        )
+    frame = main.thread.frames[main.telling or 0]
+    return Match(
+        kind="forward",
+        function=frame.function,
+        path=frame.path,
+        line=frame.line,
+        thread=main.thread.name,
+        meaning="Inside the engine, at a function that no signature knows.",
+        next_step=_LOOK_AGAIN,
+        because=f"{frame.name}{f' in {frame.path}' if frame.path else ''}, and no signature fits",
+    )
+
+
+_DUMP_ALL = "py-spy dump --pid PID, whole: the main thread of every process of the server"

@@ -1,0 +1,182 @@
+"""One look at one process against the signatures: which thread decides, and which signature says most of it. Pure.
+
+Every frame is looked up once; its answer is one integer, a bit for each set of patterns it is in. What a thread shows
+is then a handful of integers, and threads that show the same are answered from memory.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sparkdiag.diagnosing.signature_file import SAYS, Book, Rule, signature_book
+from sparkdiag.evidence.dump import DumpFrame, DumpThread, ProcessDump
+
+NEAR_FRAMES = 8
+"""How many innermost frames that say something (no wrappers, no locks and queues of the standard library) are
+``near``: a collective or a queue of the engines is at most this deep in its own helpers."""
+
+FRAMES_READ = 400
+"""Frames of one thread that are looked at: deeper recursion repeats itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One thread, as its frames' sets."""
+
+    thread: DumpThread
+    main: bool
+    sets: tuple[int, ...]
+    """Of every frame, innermost first."""
+    native: tuple[bool, ...]
+    leaf: int
+    """Sets of the frames down to the innermost Python frame that is no mere wrapper."""
+    near: int
+    every: int
+
+    @property
+    def telling(self) -> int | None:
+        """Index of the innermost frame that is neither native nor plumbing."""
+        book = signature_book()
+        dull = book.wrapper | book.plumbing
+        for index, (sets, native) in enumerate(zip(self.sets, self.native, strict=True)):
+            if not native and not sets & dull:
+                return index
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one thread is found to be; ``rule`` None: in the model, at no function that is known."""
+
+    seen: Seen
+    rule: Rule | None
+    at: int
+    """Index of the frame that says most."""
+    weight: int
+
+    @property
+    def frame(self) -> DumpFrame:
+        return self.seen.thread.frames[self.at]
+
+
+def see_threads(look: ProcessDump) -> tuple[Seen, ...]:
+    """The threads that have frames, as sets."""
+    main = main_thread(look)
+    return tuple(_see(thread, main=thread is main) for thread in look.threads if thread.frames)
+
+
+def main_thread(look: ProcessDump) -> DumpThread | None:
+    """The thread called MainThread; where the paste names none, the first that is no helper."""
+    first: DumpThread | None = None
+    for thread in look.threads:
+        if not thread.frames:
+            continue
+        if thread.name == "MainThread":
+            return thread
+        if first is None and not _see(thread, main=False).every & signature_book().helper:
+            first = thread
+    return first
+
+
+def _see(thread: DumpThread, *, main: bool) -> Seen:
+    book = signature_book()
+    look_up, dull = book.index.look_up, book.wrapper | book.plumbing
+    sets: list[int] = []
+    natives: list[bool] = []
+    leaf = near = every = 0
+    in_leaf, told = True, 0
+    for frame in thread.frames[:FRAMES_READ]:
+        found, native = look_up(frame.function, frame.path, frame.native)
+        sets.append(found)
+        natives.append(native)
+        every |= found
+        if in_leaf:
+            leaf |= found
+            in_leaf = native or bool(found & book.wrapper)
+        if told < NEAR_FRAMES:
+            near |= found
+            told += not native and not found & dull
+    return Seen(thread, main, tuple(sets), tuple(natives), leaf, near, every)
+
+
+@lru_cache(maxsize=4096)
+def _fitting(leaf: int, near: int, every: int, role: str | None) -> tuple[Rule, ...]:
+    """The rules that this thread's own frames and its process's role fulfil."""
+    return tuple(rule for rule in signature_book().rules if _fits(rule, leaf, near, every, role))
+
+
+def _fits(rule: Rule, leaf: int, near: int, every: int, role: str | None) -> bool:
+    if rule.leaf and not leaf & rule.leaf:
+        return False
+    if rule.near and not near & rule.near:
+        return False
+    if rule.absent & every:
+        return False
+    for needed in rule.stack:
+        if not every & needed:
+            return False
+    return not rule.signature.roles or role is None or role in rule.signature.roles
+
+
+def found_in(seen: Seen, others: int, *, role: str | None, book: Book) -> tuple[Found, ...]:
+    """Everything that this thread is found to be, what says most first. ``others``: sets of all other threads."""
+    found = []
+    for rule in _fitting(seen.leaf, seen.near, seen.every, role):
+        if rule.elsewhere and not others & rule.elsewhere:
+            continue
+        if rule.alone & others:
+            continue
+        if rule.signature.thread != "any" and (rule.signature.thread == "main") is not seen.main:
+            continue
+        at = next((index for index, sets in enumerate(seen.sets) if sets & rule.decisive), 0)
+        found.append(Found(seen, rule, at, rule.weight))
+    if seen.every & book.model and (at_model := seen.telling) is not None:
+        found.append(Found(seen, None, at_model, SAYS["model"]))
+    return tuple(sorted(found, key=_says_most))
+
+
+def _says_most(found: Found) -> tuple[int, int, int, int]:
+    """What names the work before what names a wait; then what stands further in; then what asks for more."""
+    if found.rule is None:
+        return (-found.weight, found.at, 0, 0)
+    return (-found.weight, found.at, -found.rule.conditions, found.rule.order)
+
+
+def is_helper(seen: Seen, found: Sequence[Found], book: Book) -> bool:
+    """Whether a thread says nothing of what the process does: a monitor, a watchdog, a pool's waiting thread."""
+    if seen.main:
+        return False
+    if seen.every & book.helper:
+        return True
+    return not found and seen.telling is None
+
+
+def decide(look: ProcessDump) -> tuple[Found | None, tuple[Found, ...], tuple[Seen, ...]]:
+    """The thread and signature that say most of the process, the runners-up of other threads or kinds, and the threads
+    that are no helpers."""
+    book = signature_book()
+    threads = see_threads(look)
+    telling: list[Seen] = []
+    ranked: list[Found] = []
+    for index, seen in enumerate(threads):
+        others = 0
+        for other, each in enumerate(threads):
+            if other != index:
+                others |= each.every
+        found = found_in(seen, others, role=look.role, book=book)
+        if is_helper(seen, found, book):
+            continue
+        telling.append(seen)
+        ranked.extend(found)
+    has_main = any(seen.main for seen in telling)
+    ranked = [each for each in ranked if each.seen.main or not has_main or each.weight > SAYS["rest"]]
+    ranked.sort(key=_decides)
+    return (ranked[0] if ranked else None), tuple(ranked[1:]), tuple(telling)
+
+
+def _decides(found: Found) -> tuple[object, ...]:
+    """Between threads: what says most, the main thread before others, then what no order of threads can change."""
+    weight, at, conditions, order = _says_most(found)
+    thread = found.seen.thread
+    text = tuple((frame.function, frame.path or "", frame.line or 0) for frame in thread.frames[:20])
+    return (weight, not found.seen.main, at, conditions, order, thread.name or "", text)

@@ -1,0 +1,270 @@
+"""Patterns over single frames, compiled so that one frame is looked at once however many patterns there are.
+
+A pattern is one string, written as in ``signatures.toml``:
+
+=====================  ================================================================================================
+``acquire_read``       the bare function name, whatever class or namespace it stands in
+``_fp8_*_torch``       the same with ``*`` for anything
+``gloo::``             a C++ scope: anything whose full name holds ``gloo::``
+``wait@torch/cuda``    that function in a file whose path holds these whole components, in this order; a path that the
+                       paste shortened (``pynccl.py`` for ``device_communicators/pynccl.py``) is taken as the same file
+``wait@?torch/cuda``   the same, and also where the paste shows no path at all
+``@torch/_inductor``   any function in such a file
+``$jit``               whatever the set ``jit`` of the file holds
+``!from_torch``        not this one, whatever else matches
+=====================  ================================================================================================
+
+Line numbers are no part of any pattern: they change with every release.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import translate
+from functools import lru_cache
+from typing import Literal
+
+SEEN_FRAMES = 20_000
+"""Distinct (function, path) pairs whose answer is kept; a large server's own code has a few thousand."""
+
+LONGEST = 400
+"""Characters of a function's name or a path that are looked at: C++ templates run to thousands and say it in front."""
+
+_SYNTAX = re.compile(r"!?(?:\$[a-z][a-z0-9-]*|[\w<>*~:?.\[\]-]*(?:@\??[\w<>*./+-]+)?)\Z", re.ASCII)
+_TEMPLATE = re.compile(r"[(<\[]")
+_SUFFIX = re.compile(r"(?:@@?[A-Z][\w.]*|\.(?:constprop|isra|part|cold|localalias|llvm)\b.*|_ptsz|_ptds)\Z")
+_LIBRARY = re.compile(r"(\.so|\.dylib|\.dll)\b.*\Z")
+_LIBRARY_VERSION = re.compile(r"-[\d.]+(?=\.so\Z)")
+
+FrameSort = Literal["python", "native"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One parsed pattern; exactly one of ``name``, ``glob``, ``scope`` and ``of_set`` is set, or none: any function."""
+
+    text: str
+    negative: bool = False
+    of_set: str | None = None
+    name: str | None = None
+    glob: Callable[[str], object] | None = None
+    scope: str | None = None
+    path: tuple[str, ...] = ()
+    path_may_lack: bool = False
+
+
+def parse_pattern(text: str) -> Pattern:
+    """Raises ``ValueError`` with one sentence where the text is no pattern."""
+    if not _SYNTAX.match(text) or text in ("", "!", "*", "@"):
+        raise ValueError(f"{text!r} is no pattern of functions and paths")
+    negative, rest = text.startswith("!"), text.removeprefix("!")
+    if rest.startswith("$"):
+        return Pattern(text, negative=negative, of_set=rest[1:])
+    function, _, path = rest.partition("@")
+    may_lack, path = path.startswith("?"), path.removeprefix("?")
+    parts = tuple(part for part in path.split("/") if part)
+    if not function and not parts:
+        raise ValueError(f"{text!r} names neither a function nor a path")
+    if re.search(r"\.py:\d|:\d+\Z", rest):
+        raise ValueError(f"{text!r} names a line; lines change with every release")
+    if "*" in function:
+        glob = re.compile(translate(function)).match
+        return Pattern(text, negative=negative, glob=glob, path=parts, path_may_lack=may_lack)
+    if "::" in function:
+        return Pattern(text, negative=negative, scope=function, path=parts, path_may_lack=may_lack)
+    return Pattern(text, negative=negative, name=function or None, path=parts, path_may_lack=may_lack)
+
+
+def bare_name(function: str) -> str:
+    """``at::native::_local_scalar_dense_cuda(at::Tensor const&)`` -> ``_local_scalar_dense_cuda``;
+    ``Worker.execute_model`` -> ``execute_model``; ``<module>`` and ``<lambda>`` stay."""
+    text = function[:LONGEST].strip()
+    if not text.startswith("<"):
+        cut = _TEMPLATE.search(text, 1)
+        text = text[: cut.start()] if cut else text
+    text = _SUFFIX.sub("", text.strip())
+    tail = text.rsplit("::", 1)[-1]
+    if tail.startswith("<"):
+        return tail
+    return tail.rsplit(".", 1)[-1] or tail
+
+
+def path_parts(path: str | None) -> tuple[str, ...]:
+    """Whole components; ``/usr/lib/libcuda.so.550.54`` ends in ``libcuda.so``, ``libpthread-2.31.so`` in
+    ``libpthread.so``, a library without its suffix (``libcuda``) too."""
+    if not path:
+        return ()
+    parts = [part for part in path[-LONGEST:].replace("\\", "/").split("/") if part and part not in (".", "...")]
+    if parts:
+        last = _LIBRARY.sub(r"\1", parts[-1])
+        last = _LIBRARY_VERSION.sub("", last)
+        if last.startswith("lib") and "." not in last:
+            last += ".so"
+        parts[-1] = last
+    return tuple(parts)
+
+
+def is_native(function: str, path: str | None, *, said: bool) -> bool:
+    """Whether a frame is native: the tool said so, or its path is no Python file, or its name is C++ or an address."""
+    if said:
+        return True
+    if path:
+        return not (".py" in path[-6:] or path.startswith("<") or "<" in path[:1])
+    return "::" in function or function.startswith(("0x", "??"))
+
+
+def _holds(path: tuple[str, ...], wanted: tuple[str, ...], *, named: bool) -> bool:
+    """Whether ``wanted`` stands in ``path``, or (with a function named too) ``path`` is the tail of ``wanted``."""
+    width = len(wanted)
+    for start in range(len(path) - width + 1):
+        if all(_same(have, want) for have, want in zip(path[start : start + width], wanted, strict=True)):
+            return True
+    return named and bool(path) and len(path) < width and wanted[-len(path) :] == path and "." in path[-1]
+
+
+def _same(have: str, want: str) -> bool:
+    if "*" in want:
+        return have.startswith(want[:-1]) if want.endswith("*") else have.endswith(want.removeprefix("*"))
+    return have == want
+
+
+@dataclass(slots=True)
+class _Set:
+    index: int
+    negative_atoms: int = 0
+    positive_atoms: int = 0
+    positive_sets: int = 0
+    negative_sets: int = 0
+
+
+@dataclass(slots=True)
+class FrameIndex:
+    """Every set of patterns, compiled: :meth:`sets_of` answers with one bit a set."""
+
+    _by_name: dict[str, list[tuple[Pattern, int]]] = field(default_factory=dict)
+    _by_tail: dict[str, list[tuple[Pattern, int]]] = field(default_factory=dict)
+    _slow: list[tuple[Pattern, int]] = field(default_factory=list)
+    _sets: list[_Set] = field(default_factory=list)
+    _bits: dict[str, int] = field(default_factory=dict)
+    look_up: Callable[[str, str | None, bool], tuple[int, bool]] = field(init=False)
+    """``(function, path, native as the tool said) -> (bits of the sets it is in, is it native)``."""
+
+    def __post_init__(self) -> None:
+        self.look_up = lru_cache(maxsize=SEEN_FRAMES)(self._look_up)
+
+    def bit(self, name: str) -> int:
+        """The bit of the named set."""
+        return self._bits[name]
+
+    def _add(self, pattern: Pattern, bit: int) -> None:
+        if pattern.name is not None:
+            self._by_name.setdefault(pattern.name, []).append((pattern, bit))
+        elif pattern.path and pattern.glob is None and pattern.scope is None and "*" not in pattern.path[-1]:
+            self._by_tail.setdefault(pattern.path[-1], []).append((pattern, bit))
+        else:
+            self._slow.append((pattern, bit))
+
+    def _look_up(self, function: str, path: str | None, said: bool) -> tuple[int, bool]:
+        name, parts = bare_name(function), path_parts(path)
+        full = function[:LONGEST]
+        atoms = 0
+        for pattern, bit in self._by_name.get(name, ()):
+            if _path_fits(pattern, parts):
+                atoms |= bit
+        for part in set(parts):
+            for pattern, bit in self._by_tail.get(part, ()):
+                if _holds(parts, pattern.path, named=False):
+                    atoms |= bit
+        for pattern, bit in self._slow:
+            if pattern.glob is not None and not pattern.glob(name):
+                continue
+            if pattern.scope is not None and pattern.scope not in full:
+                continue
+            if _path_fits(pattern, parts):
+                atoms |= bit
+        return self._sets_of(atoms), is_native(function, path, said=said)
+
+    def _sets_of(self, atoms: int) -> int:
+        found = 0
+        for each in self._sets:
+            if (atoms & each.positive_atoms or found & each.positive_sets) and not (
+                atoms & each.negative_atoms or found & each.negative_sets
+            ):
+                found |= 1 << each.index
+        return found
+
+
+def _path_fits(pattern: Pattern, parts: tuple[str, ...]) -> bool:
+    if not pattern.path:
+        return True
+    if not parts:
+        return pattern.path_may_lack
+    return _holds(parts, pattern.path, named=pattern.name is not None or pattern.glob is not None)
+
+
+def compile_sets(sets: Mapping[str, Sequence[str]]) -> FrameIndex:
+    """Named sets of patterns as one index. Raises ``ValueError``, one line a problem, for patterns that are none, sets
+    that are not there, and sets that hold themselves."""
+    problems: list[str] = []
+    parsed = {name: tuple(_parsed(name, patterns, problems)) for name, patterns in sets.items()}
+    order = _in_order(parsed, problems)
+    if problems:
+        raise ValueError("\n".join(problems))
+    index = FrameIndex()
+    atoms: dict[str, int] = {}
+    for name in order:
+        made = _Set(index=len(index._sets))
+        for pattern in parsed[name]:
+            _put(index, made, pattern, atoms)
+        index._bits[name] = 1 << made.index
+        index._sets.append(made)
+    return index
+
+
+def _put(index: FrameIndex, made: _Set, pattern: Pattern, atoms: dict[str, int]) -> None:
+    if pattern.of_set is not None:
+        bit = index._bits[pattern.of_set]
+        made.negative_sets |= bit * pattern.negative
+        made.positive_sets |= bit * (not pattern.negative)
+        return
+    text = pattern.text.removeprefix("!")
+    if text not in atoms:
+        atoms[text] = 1 << len(atoms)
+        index._add(pattern, atoms[text])
+    made.negative_atoms |= atoms[text] * pattern.negative
+    made.positive_atoms |= atoms[text] * (not pattern.negative)
+
+
+def _parsed(name: str, patterns: Iterable[str], problems: list[str]) -> Iterable[Pattern]:
+    for text in patterns:
+        try:
+            yield parse_pattern(text)
+        except ValueError as error:
+            problems.append(f"{name}: {error}")
+
+
+def _in_order(parsed: Mapping[str, tuple[Pattern, ...]], problems: list[str]) -> list[str]:
+    """Sets after those that they hold."""
+    order: list[str] = []
+    open_now: list[str] = []
+
+    def visit(name: str) -> None:
+        if name in order:
+            return
+        if name in open_now:
+            problems.append(f"{name}: holds itself")
+            return
+        open_now.append(name)
+        for pattern in parsed[name]:
+            if pattern.of_set is None:
+                continue
+            if pattern.of_set in parsed:
+                visit(pattern.of_set)
+            else:
+                problems.append(f"{name}: there is no set {pattern.of_set!r}")
+        open_now.pop()
+        order.append(name)
+
+    for name in parsed:
+        visit(name)
+    return order
