@@ -52,7 +52,7 @@ class Reason(Value):
 
 
 class LoopFinding(Value):
-    """An integer local that advances within one call."""
+    """An integer local that advances."""
 
     pid: int | None
     function: str
@@ -68,11 +68,20 @@ class LoopFinding(Value):
     """Until ``stop`` at that rate."""
     inferred: bool = True
     """Found in the locals; no scenario names it."""
+    scope: Literal["call", "pass", "calls"] = "call"
+    """``call``: within one call; ``pass``: within one pass of the loop ``around`` it, beginning anew with each;
+    ``calls``: from one call to the next, a size that grows with the work done."""
+    around: str | None = None
 
     @property
     def words(self) -> str:
         """``k_start 512 -> 4096 of seq_len_kv 6000 in _fp8_mqa_logits_torch, 90/s, 21 s left (inferred)``."""
         bound = "" if self.stop is None else f" of {self.stop_variable} {self.stop}"
+        if self.scope == "pass":
+            return f"{self.variable} at {self.last}{bound} in {self.function}, anew with each {self.around} (inferred)"
+        if self.scope == "calls":
+            rate = "" if self.per_s is None else f", {self.per_s:.3g}/s"
+            return f"{self.variable} {self.first} -> {self.last} from call to call of {self.function}{rate} (inferred)"
         rate = "" if self.per_s is None else f", {self.per_s:.3g}/s"
         left = "" if self.left_s is None else f", {self.left_s:.0f} s left at that rate"
         mark = " (inferred)" if self.inferred else ""
