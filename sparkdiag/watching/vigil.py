@@ -162,7 +162,7 @@ class _Vigil:
     def _turn(self) -> None:
         if self._keeping.round_due(at_s=self._clock.now_s()) and self._stacks is not None:
             self._record(self._stacks.look().samples)
-        sign = sign_of(self._lookout.seen, self._patience) if self._lookout.tells else self._standing_still()
+        sign = self._told_sign() if self._lookout.tells else self._standing_still()
         if sign is None:
             self._over()
             return
@@ -173,6 +173,10 @@ class _Vigil:
         self._sign = sign
         if self._is_to_be_looked_at(sign, now_s):
             self._look(sign)
+
+    def _told_sign(self) -> Sign | None:
+        self._rounds = ()
+        return sign_of(self._lookout.seen, self._patience)
 
     def _over(self) -> None:
         """There is no sign now. While the server is silent that says nothing."""
