@@ -22,6 +22,8 @@ _ROOTS = frozenset(
 )
 """Outermost frames of a main thread: whatever else stands last was probably quoted without what is outside it."""
 
+_ENDS = _ROOTS | {"worker_busy_loop", "run_busy_loop", "worker_main", "run_engine_core", "run_scheduler_process"}
+
 
 @dataclass(slots=True)
 class Thread:
@@ -51,6 +53,10 @@ class Look:
     title: str | None = None
     python: str | None = None
     pythons: int = 0
+    titled: bool = False
+    """It has a ``Process`` line of its own."""
+    head_at: int = 0
+    """Line of its first header or frame."""
     heads: int = 0
     """``Process`` lines without any stack since."""
     threads: list[Thread] = field(default_factory=list)
@@ -59,7 +65,6 @@ class Look:
     not_understood: int = 0
     broken: int = 0
     """Lines that hold pieces of frames, or two in one."""
-    failed: str | None = None
 
     @property
     def frames(self) -> int:
@@ -194,7 +199,7 @@ class _Reader:
 
     def _start(self, index: int) -> Look:
         start = index if self._caption_at is None else self._caption_at
-        look = Look(start=start, captions=self._captions)
+        look = Look(start=start, captions=self._captions, head_at=index)
         self._captions, self._caption_at = [], None
         self._broke = False
         self.looks.append(look)
@@ -213,7 +218,7 @@ class _Reader:
             look.heads, look.pythons = heads, pythons
         else:
             look = self._start(index)
-        look.pid, look.title = found.pid, found.text or None
+        look.pid, look.title, look.titled = found.pid, found.text or None, True
 
     def _python_line(self, found: Told, index: int) -> None:
         look = self._look
@@ -257,7 +262,7 @@ class _Reader:
         if found.frame is None:
             return
         thread = self._thread
-        if thread is None or (self._broke and thread.frames):
+        if thread is None or ((self._broke or self._begins_anew(thread)) and thread.frames):
             look = self._look
             if look is None or look.threads:
                 look = self._start(index)
@@ -265,6 +270,12 @@ class _Reader:
             thread = self._thread = Thread(None, whole=False)
             look.threads.append(thread)
         thread.add(found.frame)
+
+    def _begins_anew(self, thread: Thread) -> bool:
+        """Of stacks without headers the next one begins after a blank line, where the last ended at its root."""
+        if thread.head is not None or not self._blank or not thread.frames:
+            return False
+        return thread.frames[-1].name in _ENDS
 
     def _bare(self, found: Told, text: str, index: int) -> None:
         if self._thread is None or self._blank or self._broke:

@@ -1,0 +1,92 @@
+"""Whether stacks of several processes ran into each other, so that nobody can tell whose frame is whose. Pure.
+
+Two ranks that write to one terminal at once mix their lines, and sometimes their bytes. A stack put together from
+both looks like a stack; so what cannot be in one stack is looked for, and a text that has it is refused.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+from sparkdiag.dumps.formats.pyspy_text import Look
+from sparkdiag.dumps.main_thread import MAIN
+from sparkdiag.evidence.dump import DumpThread, ProcessDump
+
+_ONCE = frozenset(
+    {
+        "worker_busy_loop",
+        "worker_main",
+        "run_busy_loop",
+        "run_engine_core",
+        "_bootstrap_inner",
+        "run_scheduler_process",
+        "event_loop_overlap",
+        "event_loop_normal",
+        "spawn_main",
+        "_run_module_as_main",
+    }
+)
+"""Nothing calls these from within themselves."""
+_NO_STACKS = frozenset({"py-spy top", "py-spy raw"})
+_SHARE = 0.08
+_FILE_SHARE = 0.25
+_FILE = re.compile(r"File \"[^\"\n]{1,600}\", line (?:\d{1,9}|\?)(?:,? in \S.{0,300})?\Z")
+
+
+def reason_for(looks: Sequence[Look]) -> str | None:
+    """Why looks of ``py-spy dump`` texts cannot be told apart; None when nothing speaks of it."""
+    frames = sum(look.frames for look in looks)
+    broken = sum(look.broken for look in looks)
+    if broken >= 2 and broken >= _SHARE * frames:
+        return f"{broken} lines hold pieces of two stacks: several processes wrote into each other"
+    for look, after in pairwise(looks):
+        if not after.titled and not after.captions and look.threads:
+            if any(
+                thread.head is not None and thread.head.name == MAIN and not thread.frames for thread in look.threads
+            ):
+                return "the headers of two main threads follow each other: stacks of several processes are interleaved"
+            if look.heads:
+                return "the headers of several processes come before their stacks: their lines are interleaved"
+    return None
+
+
+def reason_in(dumps: Sequence[ProcessDump]) -> str | None:
+    """Why these stacks cannot each be of one thread; None when nothing speaks of it."""
+    for dump in dumps:
+        if dump.tool in _NO_STACKS:
+            continue
+        for thread in dump.threads:
+            if (reason := _impossible(thread)) is not None:
+                return reason
+    return None
+
+
+def _impossible(thread: DumpThread) -> str | None:
+    names = [(frame.name, frame.path) for frame in thread.frames if not frame.native]
+    counted = Counter(name for name, _path in names if name in _ONCE)
+    twice = next((name for name, times in counted.items() if times > 1), None)
+    if twice is not None:
+        return f"{twice} stands {counted[twice]} times in one stack: stacks of several threads or ranks are interleaved"
+    for (name, path), (outer, outer_path) in pairwise(names):
+        if path is None or not path.endswith("threading.py"):
+            continue
+        if name == "_bootstrap" or (name == "_bootstrap_inner" and outer != "_bootstrap" and outer_path is not None):
+            return f"{outer} cannot have called {name} of threading.py: stacks of several threads are interleaved"
+    return None
+
+
+def reason_of_lines(lines: Sequence[str]) -> str | None:
+    """Why ``File "..."`` lines (faulthandler's, a traceback's) cannot be told apart; None when nothing speaks of it."""
+    good = broken = 0
+    for line in lines:
+        if 'File "' not in line:
+            continue
+        text = line[line.index('File "') :].strip()
+        if _FILE.match(text[:1200]) is not None and text.count('File "') == 1:
+            good += 1
+        else:
+            broken += 1
+    if broken >= 2 and broken >= _FILE_SHARE * (good + broken):
+        return f"{broken} lines hold pieces of several stacks: several processes wrote into each other"
+    return None

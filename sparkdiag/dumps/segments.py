@@ -1,0 +1,145 @@
+"""A text in pieces of one format each. Pure.
+
+Formats differ in what a line looks like, so a piece ends where lines of another format begin. What people wrote
+between two pieces belongs to the one that follows: it says whose stack that is.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sparkdiag.dumps.formats import pyspy_raw
+from sparkdiag.dumps.formats.pyspy_lines import LONGEST_LINE, told
+from sparkdiag.dumps.markup import FENCE
+
+Family = Literal["py-spy", "json", "ray", "other"]
+
+_OTHERS = re.compile(
+    r"File \"|\"frames\"|^[ \t]*(?:frame )?#\d|%Own|\d%[ \t]+\d|most recent call|Traceback|Stack dump|Call to |LWP \d|;"
+    r"|Fatal Python|\bfrom \S+:\d|\(in [\w.+-]+\)",
+    re.MULTILINE,
+)
+_STARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("ray", re.compile(r"\s*Stack dump for ")),
+    ("pystack", re.compile(r"\s*Traceback for thread \d|\s*\((?:Python|C)\) File ")),
+    (
+        "faulthandler",
+        re.compile(
+            r"\s*(?:Current thread|Thread) 0x[0-9a-fA-F]{1,16}.{0,100}\(most recent call first\)|\s*Fatal Python error"
+        ),
+    ),
+    ("gdb", re.compile(r"\s*Thread \d{1,9} \((?:Thread 0x|LWP )|\s*\(gdb\)|\s*\[Switching to thread")),
+    ("traceback", re.compile(r"\s*Traceback \(most recent call last\)")),
+    ("sample", re.compile(r"\s*Call graph:|\s*Analysis of sampling ")),
+    ("top", re.compile(r".{0,2000}?%Own\s+%Total\b|\s*\d{1,3}\.\d\d%\s+\d{1,3}\.\d\d%\s|\s*Collecting samples from '")),
+    ("trace", re.compile(r".{0,100}\b(?:Call to|Return from) \S{1,200} in \S")),
+    ("hash", re.compile(r"\s*(?:frame )?#\d{1,4}:?\s{1,40}\S.{0,2000}?(?: in |\(| from |::)")),
+    ("file", re.compile(r"\s*File \"")),
+)
+_WEAK = frozenset({"hash", "file"})
+"""Lines of formats that have a header of their own; they begin a piece only where none is being read."""
+_INNER = {
+    "gdb": frozenset({"traceback", "hash", "file"}),
+    "pystack": frozenset({"hash", "file"}),
+    "faulthandler": frozenset({"hash", "file"}),
+}
+
+
+@dataclass(slots=True)
+class Segment:
+    """Lines of one format, and what stood above them."""
+
+    family: Family
+    start: int
+    """Of its first line, captions left out."""
+    lines: list[str]
+    captions: list[str]
+
+
+def segments_of(lines: Sequence[str], text: str | None = None) -> list[Segment]:
+    """The pieces, in order. Most texts are one."""
+    if _OTHERS.search("\n".join(lines) if text is None else text) is None:
+        return [Segment("py-spy", 0, list(lines), [])]
+    return _Cutter(lines).segments
+
+
+class _Cutter:
+    """One pass over the lines."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.segments: list[Segment] = []
+        self._kind: str | None = None
+        self._pending: list[str] = []
+        self._pending_at = 0
+        for index, line in enumerate(lines):
+            if not line.strip():
+                self._keep(line)
+                continue
+            kind = FENCE if line == FENCE else _kind_of(line, self._kind)
+            if kind == FENCE:
+                self._fence(line)
+            elif kind is None or kind == self._kind or kind in _INNER.get(self._kind or "", ()):
+                self._line(line, counts=kind is not None)
+            else:
+                self._begin(kind, line, index)
+        if self.segments and self._kind is not None:
+            self.segments[-1].lines += self._pending
+
+    def _fence(self, line: str) -> None:
+        if self._kind == "py-spy":
+            self._keep(line)
+        else:
+            self._kind = None
+
+    def _line(self, line: str, *, counts: bool) -> None:
+        if self._kind is None:
+            self._pending.append(line)
+            return
+        if counts:
+            self.segments[-1].lines += self._pending
+            self._pending = []
+            self.segments[-1].lines.append(line)
+        else:
+            self._pending.append(line)
+
+    def _keep(self, line: str) -> None:
+        if self._kind is not None:
+            self._pending.append(line)
+
+    def _begin(self, kind: str, line: str, index: int) -> None:
+        if self.segments and self._kind is not None:
+            self._end_last()
+        captions = [caption for caption in self._pending if caption.strip() and caption != FENCE][-12:]
+        family: Family = "py-spy" if kind == "py-spy" else "ray" if kind == "ray" else "other"
+        self.segments.append(Segment(family, index, [line], captions))
+        self._pending = []
+        self._kind = kind
+
+    def _end_last(self) -> None:
+        """What is indented still belongs to what is above it: locals, lines of source."""
+        last = next((place for place in range(len(self._pending), 0, -1) if self._pending[place - 1][:1] in " \t"), 0)
+        if all(not line.strip() or line[:1] in " \t" for line in self._pending[:last]):
+            self.segments[-1].lines += self._pending[:last]
+            del self._pending[:last]
+
+
+def _kind_of(line: str, current: str | None) -> str | None:
+    for name, pattern in _STARTS:
+        if name in _WEAK and current is not None and current not in ("py-spy", name):
+            continue
+        if pattern.match(line) is not None:
+            return name
+    may_be_raw = ";" in line if current == "py-spy" else current in (None, "raw")
+    if may_be_raw and pyspy_raw.is_stack(line):
+        return "raw"
+    if current == "ray":
+        return "ray"
+    found = told(line.strip()[:LONGEST_LINE])
+    if found.kind in ("thread", "process", "python", "glued"):
+        return "py-spy"
+    if found.kind == "frame" and (current in (None, "py-spy") or (found.frame is not None and not found.frame.native)):
+        return "py-spy"
+    if current == "py-spy" and found.kind != "other":
+        return "py-spy"
+    return None
