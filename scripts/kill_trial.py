@@ -12,11 +12,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
 import psutil
 from kill_memory import SHM, held_names, older_than, segments
+from kill_processes import Key, children_of, is_guardian, is_part, kept_by_another, key, line_of, lives, parent_of
 from kill_report import MADE_BEFORE, Trial
 from kill_start import start
 
@@ -28,6 +30,9 @@ OWN_END_S = 90.0
 SURE_S = 1.0
 """Shared memory that stood for so long before the kill has been seen with its maker by whoever was to remove it. What
 is younger may be lost with its maker: it is counted, and only so much of it may be left."""
+GAPS = 10.0
+"""On a machine so busy that this script itself is not run for a while, a look takes as many times longer: so many of
+the longest pause before the kill are added to ``SURE_S``."""
 START_S = 1800.0
 BYSTANDER = """
 import os, signal, sys
@@ -42,15 +47,6 @@ os.write(1, b"up\\n")
 while sys.stdin.read(1):
     pass
 """
-
-
-Key = tuple[int, float]
-
-
-def line_of(process: psutil.Process) -> str:
-    with contextlib.suppress(psutil.Error):
-        return " ".join(process.cmdline())
-    return ""
 
 
 class Run:
@@ -184,49 +180,6 @@ class Run:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def key(process: psutil.Process) -> Key:
-    with contextlib.suppress(psutil.Error):
-        return process.pid, process.create_time()
-    return process.pid, 0.0
-
-
-def parent_of(process: psutil.Process) -> int:
-    with contextlib.suppress(psutil.Error):
-        return process.ppid()
-    return 0
-
-
-def children_of(process: psutil.Process, *, deep: bool = True) -> list[psutil.Process]:
-    with contextlib.suppress(psutil.Error):
-        return process.children(recursive=deep)
-    return []
-
-
-def is_guardian(process: psutil.Process) -> bool:
-    return "/serving/guardian.py" in line_of(process)
-
-
-def kept_by_another(guardians: list[psutil.Process]) -> list[psutil.Process]:
-    """The guardian itself, which its keeper has forked; none until then. Of one process alone it is not known which it
-    is a moment later: the keeper killed just as it forks leaves a guardian behind, and the run rightly goes on."""
-    pids = {one.pid for one in guardians}
-    return [one for one in guardians if parent_of(one) in pids][-1:]
-
-
-def is_part(process: psutil.Process, title: str) -> bool:
-    """By its title, or by how vLLM starts it while it has none yet (the resource tracker is no part)."""
-    line = line_of(process)
-    return f"::{title}" in line or ("spawn_main" in line and "VLLM::" not in line)
-
-
-def lives(process: psutil.Process) -> bool:
-    """Zombies do not, unless only the main thread has ended."""
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE or len([*Path(f"/proc/{process.pid}/task").iterdir()]) > 1
-    except (psutil.Error, OSError):
-        return False
-
-
 def reap(below: list[psutil.Process]) -> None:
     """Collect the orphans that became this process's children; its own are collected by their owners."""
     for process in below:
@@ -243,6 +196,7 @@ class Job:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.dice = random.Random()
+        self.longest_pause_s = 0.0
         self.spans_s = {"loading": options.loading_s, "prefill": options.prefill_s}
         self.bystanders: dict[int, tuple[subprocess.Popen[bytes], Path]] = {}
         base = tempfile.gettempdir()
@@ -320,7 +274,8 @@ class Job:
         for victim in victims:
             with contextlib.suppress(psutil.Error):
                 victim.kill()
-        killed_s, sure_ns = time.monotonic(), time.time_ns() - int(SURE_S * 1e9)
+        sure_s = SURE_S + GAPS * self.longest_pause_s
+        killed_s, sure_ns = time.monotonic(), time.time_ns() - int(sure_s * 1e9)
         trial.processes, trial.segments = len(tree), len(run.held)
         self.watch(run, trial, killed_s=killed_s, sure_ns=sure_ns)
         if trial.outlived_s > LIMIT_S:
@@ -344,9 +299,12 @@ class Job:
         share, extra_s = self.dice.random(), self.dice.uniform(0, 2)
         began_s, due_s = None, time.monotonic() + START_S
         deadline_s, asked_s = due_s, 0.0
+        pauses_s: deque[float] = deque(maxlen=20)
+        now_s = time.monotonic()
         while run.sparkdiag.poll() is None and time.monotonic() < deadline_s:
             tree = run.look()
-            now_s = time.monotonic()
+            pauses_s.append(time.monotonic() - now_s - self.options.poll_s)
+            now_s, self.longest_pause_s = time.monotonic(), max(pauses_s)
             if began_s is None and (tree if trial.phase == "loading" else tree and run.is_prompted()):
                 began_s, due_s = now_s, now_s + share * self.spans_s[trial.phase]
             if began_s is not None and trial.phase == "loading" and now_s > asked_s:

@@ -21,7 +21,7 @@ def test_a_keeper_that_has_not_forked_is_not_killed_as_the_guardian(
 ) -> None:
     """It may fork between the look and the kill: then its guardian lives, and the run goes on as it should."""
     monkeypatch.syspath_prepend(str(SCRIPTS))
-    from kill_trial import is_guardian, kept_by_another
+    from kill_processes import is_guardian, kept_by_another
 
     read_end, write_end = os.pipe()
     keeper = subprocess.Popen(
