@@ -16,7 +16,8 @@ NEAR_FRAMES = 8
 ``near``: a collective or a queue of the engines is at most this deep in its own helpers."""
 
 FRAMES_READ = 400
-"""Frames of one thread that are looked at: deeper recursion repeats itself."""
+"""Frames of one thread that are looked at: deeper recursion repeats itself. The frames of a parent that a forked child
+keeps below its fork are not looked at either: they are where the parent was when it forked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,8 @@ def _see(thread: DumpThread, *, main: bool) -> Seen:
         if told < NEAR_FRAMES:
             near |= found
             told += not native and not found & dull
+        if found & book.fork:
+            break
     return Seen(thread, main, tuple(sets), tuple(natives), leaf, near, every)
 
 
@@ -144,9 +147,9 @@ def _says_most(found: Found) -> tuple[int, int, int, int]:
 
 def is_helper(seen: Seen, found: Sequence[Found], book: Book) -> bool:
     """Whether a thread says nothing of what the process does: a monitor, a watchdog, a pool's waiting thread."""
-    if seen.main:
+    if seen.thread.name == "MainThread":
         return False
-    if seen.every & book.helper:
+    if seen.every & book.helper and not seen.main:
         return True
     return not found and seen.telling is None
 

@@ -20,7 +20,7 @@ Line numbers are no part of any pattern: they change with every release.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import translate
+from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 from typing import Literal
 
@@ -123,9 +123,7 @@ def _holds(path: tuple[str, ...], wanted: tuple[str, ...], *, named: bool) -> bo
 
 
 def _same(have: str, want: str) -> bool:
-    if "*" in want:
-        return have.startswith(want[:-1]) if want.endswith("*") else have.endswith(want.removeprefix("*"))
-    return have == want
+    return fnmatchcase(have, want) if "*" in want else have == want
 
 
 @dataclass(slots=True)

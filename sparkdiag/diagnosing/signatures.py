@@ -108,7 +108,7 @@ def _cannot_tell(look: ProcessDump, telling: tuple[Seen, ...]) -> Match:
         )
     known = [seen for seen in telling if seen.every & book.engine]
     titled = (look.role is not None and look.role != "other") or (look.title or "").startswith(_ENGINE_TITLES)
-    if not known and not titled:
+    if not known and not titled and any(seen.telling is not None for seen in telling):
         at = min((seen.thread.frames[seen.telling or 0].function for seen in telling), default="")
         return Match(
             kind="not-an-engine",
