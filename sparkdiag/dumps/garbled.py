@@ -5,7 +5,6 @@ both looks like a stack; so what cannot be in one stack is looked for, and a tex
 """
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -28,6 +27,7 @@ _ONCE = frozenset(
     }
 )
 """Nothing calls these from within themselves."""
+_THREADING = frozenset({"_bootstrap", "_bootstrap_inner"})
 _NO_STACKS = frozenset({"py-spy top", "py-spy raw"})
 _SHARE = 0.08
 _FILE_SHARE = 0.25
@@ -63,16 +63,23 @@ def reason_in(dumps: Sequence[ProcessDump]) -> str | None:
 
 
 def _impossible(thread: DumpThread) -> str | None:
-    names = [(frame.name, frame.path) for frame in thread.frames if not frame.native]
-    counted = Counter(name for name, _path in names if name in _ONCE)
-    twice = next((name for name, times in counted.items() if times > 1), None)
-    if twice is not None:
-        return f"{twice} stands {counted[twice]} times in one stack: stacks of several threads or ranks are interleaved"
-    for (name, path), (outer, outer_path) in pairwise(names):
-        if path is None or not path.endswith("threading.py"):
+    seen: set[str] = set()
+    under: str | None = None
+    """The stdlib's function of threading.py that the frame before was, where only one function may have called it."""
+    for frame in thread.frames:
+        if frame.native:
             continue
-        if name == "_bootstrap" or (name == "_bootstrap_inner" and outer != "_bootstrap" and outer_path is not None):
-            return f"{outer} cannot have called {name} of threading.py: stacks of several threads are interleaved"
+        function = frame.function
+        name = function[function.rfind(".") + 1 :]
+        if under is not None and (under == "_bootstrap" or (name != "_bootstrap" and frame.path is not None)):
+            return f"{name} cannot have called {under} of threading.py: stacks of several threads are interleaved"
+        under = None
+        if name in _ONCE:
+            if name in seen:
+                return f"{name} stands twice in one stack: stacks of several threads or ranks are interleaved"
+            seen.add(name)
+        if name in _THREADING and frame.path is not None and frame.path.endswith("threading.py"):
+            under = name
     return None
 
 

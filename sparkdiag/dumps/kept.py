@@ -27,13 +27,19 @@ MOST_PROCESSES = 2000
 _INTEGER = re.compile(r"-?[0-9]{1,12}")
 """Sizes up to a terabyte fit; a card's number, an address or a key does not."""
 _IDENTIFIER = re.compile(r"[^\W\d]\w{0,99}")
+_PLAIN = re.compile(r"(?:[A-Za-z]{1,24}+(?![A-Za-z0-9])|[A-Za-z0-9]{1,11}+(?![A-Za-z0-9])|[_./<>-])++")
+"""Words of code and nothing that could be a secret (those have 12 letters and digits in a row, or a sign between a name
+and a value) or unseen: what nearly every name and path is. It spares them the costly look."""
 _BOOLEANS = {"True": True, "False": False, "true": True, "false": False}
 
 
 @lru_cache(maxsize=16384)
 def kept_name(text: str) -> str:
     """A function's or thread's name; ``?`` where there is none."""
-    return excerpt(text.strip(), limit=NAME_CHARACTERS) or "?"
+    text = text.strip()
+    if len(text) <= NAME_CHARACTERS and _PLAIN.fullmatch(text) is not None:
+        return text
+    return excerpt(text, limit=NAME_CHARACTERS) or "?"
 
 
 @lru_cache(maxsize=16384)
@@ -42,6 +48,8 @@ def kept_path(text: str) -> str | None:
     path = text.strip()
     if "\\" in path:
         path = path.replace("\\", "/")
+    if len(path) <= PATH_CHARACTERS and _PLAIN.fullmatch(path) is not None:
+        return path
     return excerpt(path, limit=PATH_CHARACTERS) or None
 
 

@@ -47,6 +47,7 @@ _SIGN = re.compile(
     r"|[A-Z][a-z]{2} [ \d]\d \d\d:|\[?\d\d:\d\d:\d\d|[A-Za-z0-9][\w./-]{0,80}[ \t]{1,40}\|)",
     re.MULTILINE,
 )
+_TIME_OF_DAY = re.compile(r":\d\d:\d\d")
 _WORKERS_OF_RAY = ("RayWorkerWrapper", "RayWorkerProc", "RayWorker")
 
 
@@ -67,13 +68,8 @@ class Prefixes:
     """Takes prefixes off the lines of one text; what kinds there may be is found in the whole text first."""
 
     def __init__(self, text: str) -> None:
-        marks = {match["mark"] for match in _HEADED.finditer(text)} if "Thread" in text or "Process" in text else set()
-        self._marks = tuple(
-            mark
-            for mark in sorted(marks, key=len, reverse=True)
-            if text.count("\n" + mark) > 2 and not _PREFIX.match(mark)
-        )
-        self.any = bool(self._marks) or _SIGN.search(text) is not None
+        self._marks = _marks_in(text)
+        self.any = bool(self._marks) or (_may_be_prefixed(text) and _SIGN.search(text) is not None)
         self._services = _services(text) if self.any and "|" in text else frozenset()
 
     def split(self, line: str) -> tuple[str, Prefix]:
@@ -95,6 +91,23 @@ class Prefixes:
             if line.startswith(mark):
                 return line[len(mark) :], _joined(found, _marked(mark))
         return None
+
+
+def _may_be_prefixed(text: str) -> bool:
+    """A look that costs next to nothing, for texts without any prefix."""
+    hints = "pid=" in text or " |" in text or "\t|" in text or "\n[" in text or text[:1] == "["
+    return hints or _TIME_OF_DAY.search(text) is not None
+
+
+def _marks_in(text: str) -> tuple[str, ...]:
+    """Prefixes of no known kind: whatever stands before several lines, and before headers of ``py-spy dump``."""
+    headed = any(text.count(word) > text.count("\n" + word) + text.startswith(word) for word in ("Process ", "Thread "))
+    if not headed:
+        return ()
+    marks = {match["mark"] for match in _HEADED.finditer(text)}
+    return tuple(
+        mark for mark in sorted(marks, key=len, reverse=True) if text.count("\n" + mark) > 2 and not _PREFIX.match(mark)
+    )
 
 
 def _starts_prefix(line: str) -> bool:

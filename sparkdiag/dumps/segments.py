@@ -15,11 +15,11 @@ from sparkdiag.dumps.markup import FENCE
 
 Family = Literal["py-spy", "json", "ray", "other"]
 
-_OTHERS = re.compile(
-    r"File \"|\"frames\"|^[ \t]*(?:frame )?#\d|%Own|\d%[ \t]+\d|most recent call|Traceback|Stack dump|Call to |LWP \d|;"
-    r"|Fatal Python|\bfrom \S+:\d|\(in [\w.+-]+\)",
-    re.MULTILINE,
-)
+_SIGNS = (
+    'File "', '"frames"', "#", "%Own", "% ", "most recent call", "Traceback", "Stack dump", "Call to ", "Return from ",
+    "LWP ", ";", "Fatal Python", "Collecting samples", "(in ",
+)  # fmt: skip
+"""Without any of these there is nothing but ``py-spy dump`` in a text: nearly always."""
 _STARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ray", re.compile(r"\s*Stack dump for ")),
     ("pystack", re.compile(r"\s*Traceback for thread \d|\s*\((?:Python|C)\) File ")),
@@ -57,9 +57,10 @@ class Segment:
     captions: list[str]
 
 
-def segments_of(lines: Sequence[str], text: str | None = None) -> list[Segment]:
+def segments_of(lines: Sequence[str]) -> list[Segment]:
     """The pieces, in order. Most texts are one."""
-    if _OTHERS.search("\n".join(lines) if text is None else text) is None:
+    text = "\n".join(lines)
+    if not any(sign in text for sign in _SIGNS):
         return [Segment("py-spy", 0, list(lines), [])]
     return _Cutter(lines).segments
 

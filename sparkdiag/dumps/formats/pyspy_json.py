@@ -27,8 +27,9 @@ _FRAMES = '"frames"'
 
 def claims(lines: Sequence[str]) -> float:
     """Sure of anything with ``"frames"`` in it that opens like JSON."""
-    opens = any(line.lstrip()[:1] in ("[", "{") for line in lines[:2000])
-    return 0.98 if opens and any(_FRAMES in line for line in lines) else 0.0
+    if not any(_FRAMES in line for line in lines):
+        return 0.0
+    return 0.98 if any(line.lstrip()[:1] in ("[", "{") for line in lines) else 0.0
 
 
 def read(lines: Sequence[str]) -> tuple[ProcessDump, ...]:

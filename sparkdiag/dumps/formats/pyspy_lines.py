@@ -107,8 +107,9 @@ _OTHER = Told("other")
 def told(text: str) -> Told:
     """What the line ``text``, white space at its ends removed, is."""
     text = text[:LONGEST_LINE]
-    first = text[0]
-    if first in "`*" or text[-1] == "`":
+    if text[-1] == ")" and (frame := _python_frame(text)) is not None:
+        return frame  # nearly every line
+    if text[0] in "`*" or text[-1] == "`":
         text = text.strip("`").removeprefix("**").strip()
         if not text:
             return _OTHER
