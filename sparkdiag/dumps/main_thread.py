@@ -7,6 +7,16 @@ from sparkdiag.evidence.dump import DumpFrame, DumpThread
 MAIN = "MainThread"
 _ROOTS = frozenset({"<module>", "_run_module_as_main", "spawn_main"})
 _NATIVE_ROOTS = frozenset({"_start", "main", "Py_BytesMain", "Py_RunMain", "Py_Main", "__libc_start_main_impl"})
+_COMM_CHARACTERS = 15
+_TITLES = (
+    "VLLM::EngineCore",
+    "VLLM::DPCoordinator",
+    "VLLM::VllmWorker",
+    "VLLM::Worker",
+    "sglang::scheduler",
+    "sglang::detokenizer",
+    "sglang::data_parallel_controller",
+)
 _PROGRAMS = ("python", "pt_main_thread", "pytest", "ipython", "uvicorn", "gunicorn", "vllm", "bash", "sh")
 
 
@@ -34,5 +44,10 @@ def is_main(frames: Sequence[DumpFrame]) -> bool:
 
 
 def title_in(comm: str | None) -> str | None:
-    """The process's title, of which a thread's kernel name holds the first 15 characters; None for a program's name."""
-    return None if comm is None or comm.startswith(_PROGRAMS) or comm == MAIN else comm
+    """The process's title, of which a thread's kernel name holds the first 15 characters; None for a program's name.
+    What it was cut from is put back, where it can be known: of a worker's ranks nothing is left."""
+    if comm is None or comm.startswith(_PROGRAMS) or comm == MAIN:
+        return None
+    if len(comm) < _COMM_CHARACTERS:
+        return comm
+    return next((title for title in _TITLES if title.startswith(comm) or comm.startswith(title + "_")), comm)

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from sparkdiag.dumps.kept import MOST_FRAMES, MOST_PROCESSES, kept_frame, kept_line, kept_name
+from sparkdiag.dumps.naming import NO_RANKS, ranks_in
 from sparkdiag.evidence.dump import DumpFrame, DumpThread, ProcessDump
 
 THREAD = "collective"
@@ -109,7 +110,7 @@ def _look(rank: int | None, told: _Rank) -> ProcessDump:
         )
     return ProcessDump(
         tool="watchdog",
-        title=None if rank is None else f"rank {rank}",
+        ranks=NO_RANKS if rank is None else ranks_in(f"rank {rank}"),
         threads=(DumpThread(name=THREAD, frames=tuple(frames), whole=bool(told.frames)),),
         notes=("told by PyTorch's collective watchdog", *told.notes),
     )

@@ -6,6 +6,7 @@ https://github.com/python/cpython/blob/main/Tools/gdb/libpython.py
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sparkdiag.dumps.building import Looks, ThreadText
 from sparkdiag.dumps.formats.gdb_frames import native_frame, python_frame
@@ -138,9 +139,15 @@ class _Reader:
         thread.frames = []
 
     def _settle(self) -> None:
-        """The thread that was read last is read; both its stacks become one."""
-        if self.earlier and self.open is not None:
-            self.open.frames = _joined_stacks(self.earlier, self.open.frames)
+        """The thread that was read last is read; both its stacks become one, or two of a kind two looks."""
+        thread, earlier = self.open, self.earlier
+        if earlier and thread is not None:
+            if thread.frames and _is_python(earlier) == _is_python(thread.frames):
+                again = replace(thread)
+                thread.frames = earlier
+                self.current = self.looks.begin(again)
+            else:
+                thread.frames = _joined_stacks(earlier, thread.frames)
         self.earlier = []
         self.open = None
         self.last = -1
@@ -242,8 +249,12 @@ class _Reader:
             thread.frames[-1] = last.model_copy(update={"locals": last.locals | values})
 
 
+def _is_python(frames: Sequence[DumpFrame]) -> bool:
+    return any(not frame.native for frame in frames)
+
+
 def _has_python(thread: ThreadText) -> bool:
-    return any(not frame.native for frame in thread.frames)
+    return _is_python(thread.frames)
 
 
 def _has_native(thread: ThreadText) -> bool:
@@ -254,12 +265,7 @@ def _joined_stacks(one: list[DumpFrame], other: list[DumpFrame]) -> list[DumpFra
     """What ``bt`` and ``py-bt`` show of one thread: the native frames above the interpreter, then the Python ones."""
     if not one or not other:
         return one or other
-    is_python = [any(not frame.native for frame in frames) for frames in (one, other)]
-    if is_python == [False, False]:
-        return other
-    native, python = (one, other) if is_python[1] else (other, one)
-    if all(is_python):
-        return other
+    native, python = (one, other) if _is_python(other) else (other, one)
     above = []
     for frame in native:
         if frame.function.startswith(_INTERPRETER):

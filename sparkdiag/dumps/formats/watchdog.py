@@ -29,6 +29,7 @@ _CHAINED = ("During handling of the above exception", "The above exception was t
 _NATIVE = re.compile(r"frame #(?P<number>\d{1,5}): (?P<rest>.*)")
 _NATIVE_PLACE = re.compile(r" \+ 0x[0-9a-f]{1,16} \(0x[0-9a-f]{1,16} in (?P<module>[^\n]{1,500})\)\s*\Z")
 _RAISED_NATIVE = re.compile(r"Exception raised from (?P<function>\S{1,200}) at ")
+_WATCHDOG = frozenset({"checkTimeout", "ncclCommWatchdog", "watchdogHandler", "workCleanupLoop"})
 _ROOTS = frozenset({"<module>", "_bootstrap", "_run_module_as_main", "spawn_main"})
 _MARKS = frozenset("^~ ")
 
@@ -65,7 +66,13 @@ def read(lines: Sequence[str]) -> tuple[ProcessDump, ...]:
     for line in lines:
         if not collectives.take(line):
             reader.line(line)
-    return (*reader.finished(), *collectives.looks())
+    ranks = collectives.looks()
+    return (*(look for look in reader.finished() if not (ranks and _of_watchdog(look))), *ranks)
+
+
+def _of_watchdog(look: ProcessDump) -> bool:
+    """Only where the watchdog itself gave up: nothing to be learned next to what it says."""
+    return all(any(frame.name in _WATCHDOG for frame in thread.frames) for thread in look.threads)
 
 
 class _Reader:
