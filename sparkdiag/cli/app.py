@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sparkdiag import __version__
-from sparkdiag.cli import bisect, clean, doctor, env, report, repro, route, runs, scenario, triage
+from sparkdiag.cli import bisect, clean, doctor, env, report, repro, route, runs, scenario, triage, watch
 from sparkdiag.cli.exit_codes import GIT_BISECT_CODES, git_bisect_code
 from sparkdiag.cli.failures import show_error
 from sparkdiag.cli.grouped import GroupedCommand
@@ -44,6 +44,11 @@ app.command(
     short_help="Tell from the source which kernel is reached, and why.",
 )(route.route)
 app.command("triage", short_help="Diagnose stacks that somebody pasted.")(triage.triage)
+app.command(
+    "watch",
+    cls=GroupedCommand,
+    short_help="Look into a server that already runs, and say whether it stalls.",
+)(watch.watch)
 app.command("doctor", short_help="Try out what a run needs of this machine.")(doctor.doctor)
 app.command("report", short_help="Print the report of a run, offline and judged again.")(report.report)
 app.add_typer(scenario.app, name="scenario")

@@ -14,6 +14,7 @@ from sparkdiag.driving.sse import StreamFault
 from sparkdiag.errors import ServerError, UsageError
 from sparkdiag.evidence.client import ResponseEnd, TokenChunk
 from sparkdiag.harmless.excerpt import one_line
+from sparkdiag.harmless.secrets import REDACTED
 from sparkdiag.tls import verifies
 
 MAX_TOKENIZE_BYTES = 256 * 1024 * 1024
@@ -32,7 +33,8 @@ class ServerClient:
     """Talks to one vLLM server; to this machine only, unless ``allow_remote``. Raises ``UsageError`` for another.
 
     Every call blocks its thread; ``cancel()`` from any other thread ends all of them by closing their connections,
-    which is also how vLLM learns that a request is to be aborted. A cancelled client stays cancelled.
+    which is also how vLLM learns that a request is to be aborted. A cancelled client stays cancelled. ``api_key`` goes
+    into the requests' header, and nowhere else: an answer that repeats it is told without it.
     """
 
     def __init__(
@@ -43,11 +45,13 @@ class ServerClient:
         allow_remote: bool = False,
         connect_timeout_s: float = 10,
         tokenize_timeout_s: float = 120,
+        api_key: str | None = None,
     ) -> None:
         self.base_url = checked_base_url(base_url, allow_remote=allow_remote)
         self.max_model_len: int | None = None
         """As the server told with its last token count."""
         self._model = model
+        self._api_key = api_key
         self._connect_timeout_s = connect_timeout_s
         self._tokenize_timeout_s = tokenize_timeout_s
         self._lock = threading.Lock()
@@ -155,6 +159,7 @@ class ServerClient:
         limits = httpx.Timeout(self._connect_timeout_s, write=60, read=read_timeout_s)
         return httpx.AsyncClient(
             base_url=self.base_url,
+            headers={"Authorization": f"Bearer {self._api_key}"} if self._api_key else None,
             timeout=limits,
             verify=verifies(self.base_url),
             trust_env=False,
@@ -169,7 +174,7 @@ class ServerClient:
                 self._connection(read_timeout_s=limit_s) as http,
                 http.stream("POST", path, json=body) as response,
             ):
-                await _raise_for_status(response, path)
+                await _raise_for_status(response, path, secret=self._api_key)
                 content = await _bounded(response, MAX_TOKENIZE_BYTES)
         except TimeoutError:
             raise ServerError(f"{self.base_url}{path} did not answer within {limit_s:g} s") from None
@@ -186,17 +191,18 @@ class ServerClient:
             self._connection(read_timeout_s=None) as http,
             http.stream("POST", path, json=body) as response,
         ):
-            await _raise_for_status(response, path)
+            await _raise_for_status(response, path, secret=self._api_key)
             async for data in response.aiter_bytes():
                 reader.feed(data)
                 if reader.done:
                     return
 
 
-async def _raise_for_status(response: httpx.Response, path: str) -> None:
+async def _raise_for_status(response: httpx.Response, path: str, *, secret: str | None) -> None:
     if response.status_code == httpx.codes.OK:
         return
     content = await _bounded(response, MAX_ERROR_BYTES, cut=True)
+    content = content.replace(secret.encode(), REDACTED.encode()) if secret else content
     try:
         said = error_message(json.loads(content))
     except (ValueError, RecursionError):

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from sparkdiag.evidence.base import SCHEMA, Value
+from sparkdiag.evidence.diagnosis import Diagnosis
 from sparkdiag.evidence.route import Route
 from sparkdiag.evidence.verdict import Verdict
 
@@ -112,4 +113,11 @@ class RunRecord(Value):
     host: Host | None = None
     timings_s: Timings = Timings()
     verdict: Verdict | None = None
+    diagnosis: Diagnosis | None = None
+    """What the stacks of a server that was only watched were found to mean; None in a reproduction."""
     error: str | None = None
+
+    @property
+    def watched(self) -> bool:
+        """Whether the server was somebody else's: nothing was started, and nothing asked for by us can be proved."""
+        return self.environment.get("watched") is True

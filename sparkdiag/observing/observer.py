@@ -48,7 +48,7 @@ class Observer:
 
     ``from_ready`` is for a server that others use: stacks are taken and kept from ``start`` on, whoever's request is
     under way. ``root_pid`` may be None where none of its processes is on this machine, and ``also_pids`` are those that
-    a dead root has left.
+    a dead root has left; ``base_url`` is None where it has no address that is known.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Observer:
         root_pid: int | None,
         *,
         scenario: Scenario,
-        base_url: str,
+        base_url: str | None,
         also_pids: tuple[int, ...] = (),
         from_ready: bool = False,
         clock: Callable[[], float],
@@ -64,6 +64,7 @@ class Observer:
         in_process_dir: Path | None = None,
         server_is_ours: bool,
         take_stacks: bool = True,
+        why_no_stacks: str = NOT_SAMPLED,
         pyspy_binary: Path | None = None,
         late_after_s: float = LATE_AFTER_S,
         look_at_cpu: Callable[[tuple[ProcessInfo, ...]], CpuPoint | None] | None = None,
@@ -73,10 +74,10 @@ class Observer:
         cores = len(os.sched_getaffinity(0))
         stats = SamplingStats(cores=cores, budget_share=scenario.sampling.cpu_share)
         if not take_stacks:
-            stats = SamplingStats(cores=cores, budget_share=0.0, mode="none", wanted=False, reason=NOT_SAMPLED)
+            stats = SamplingStats(cores=cores, budget_share=0.0, mode="none", wanted=False, reason=why_no_stacks)
         self._log = ObservationLog(clock=clock, sink=sink, stats=stats, from_ready=from_ready)
         self._tree = ProcessTree(*(() if root_pid is None else (root_pid,)), *also_pids)
-        self._metrics = MetricsReader(base_url, clock=clock)
+        self._metrics = MetricsReader(base_url, clock=clock) if base_url is not None else None
         self._gpu: GpuReader | None = None
         self._look_at_cpu = look_at_cpu
         self._stacks = (
@@ -98,7 +99,8 @@ class Observer:
         self._log.mark_ready()
         self._tend_tree()
         self._begin("tree", self._tend_tree, period_s=lambda: TREE_PERIOD_S)
-        self._begin("metrics", self._read_metrics, period_s=lambda: self._scenario.sampling.metrics_period_s)
+        if self._metrics is not None:
+            self._begin("metrics", self._read_metrics, period_s=lambda: self._scenario.sampling.metrics_period_s)
         self._begin("gpu", self._read_gpus, period_s=self._gpu_period_s)
         if self._look_at_cpu is not None:
             self._begin("cpu", self._read_cpu, period_s=lambda: CPU_PERIOD_S)
@@ -138,7 +140,8 @@ class Observer:
         for ticker in tickers:
             ticker.join(until_s - time.monotonic())
         self._log.close()
-        self._metrics.close()
+        if self._metrics is not None:
+            self._metrics.close()
         if self._gpu is not None:
             self._gpu.close()
 
@@ -170,8 +173,8 @@ class Observer:
         self._log.count_error(f"internal: {type(error).__name__}")
 
     def _read_metrics(self) -> None:
-        point, capacity = self._metrics.read()
-        self._log.add_metrics(point, capacity)
+        if self._metrics is not None:
+            self._log.add_metrics(*self._metrics.read())
 
     def _read_gpus(self) -> None:
         if self._gpu is None:

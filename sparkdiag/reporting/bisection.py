@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from sparkdiag.evidence.bisection import Bisection, Commit, Trial
 from sparkdiag.reporting import bisection_phrases as phrases
 from sparkdiag.reporting.details import Section, folded, table
+from sparkdiag.reporting.fitted import fitted
 from sparkdiag.reporting.follow_up import follow_up
-from sparkdiag.reporting.markdown import fitted
 from sparkdiag.reporting.safe_text import code, fence, prose
 
 _CANDIDATES_AT_ONCE = 20

@@ -8,6 +8,7 @@ from sparkdiag.evidence.base import SCHEMA
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import Verdict
 from sparkdiag.reporting.predicted_route import route_document
+from sparkdiag.reporting.triage_document import triage_document
 
 
 def document(stored: StoredRun, *, judged_again: StoredRun | None = None) -> dict[str, Any]:
@@ -45,6 +46,9 @@ def document(stored: StoredRun, *, judged_again: StoredRun | None = None) -> dic
         "problems": list(stored.problems),
         "run_dir": stored.run_dir,
     }
+    if record.diagnosis is not None or record.watched:
+        made["diagnosis"] = triage_document(record.diagnosis) if record.diagnosis is not None else None
+        made["watched"] = record.environment
     if judged_again is not None:
         made["judged_again"] = _verdict(judged_again.record.verdict)
     return made

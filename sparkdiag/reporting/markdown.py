@@ -3,12 +3,11 @@
 Nothing from outside reaches the page except through ``safe_text``.
 """
 
-from collections.abc import Sequence
-
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import EvidenceItem
 from sparkdiag.harmless.printable import printable
-from sparkdiag.reporting.details import Section, sections
+from sparkdiag.reporting.details import sections
+from sparkdiag.reporting.fitted import MOST_BYTES, fitted
 from sparkdiag.reporting.phrases import (
     CONTAINMENT,
     again_command,
@@ -21,10 +20,12 @@ from sparkdiag.reporting.phrases import (
 )
 from sparkdiag.reporting.predicted_route import route_sentence
 from sparkdiag.reporting.safe_text import code, fence, prose
+from sparkdiag.reporting.triage_markdown import diagnosis_blocks
+from sparkdiag.reporting.triage_phrases import headline as diagnosed
+
+__all__ = ["MOST_BYTES", "REPORT", "render_markdown"]
 
 REPORT = "report.md"
-MOST_BYTES = 65_536
-"""What GitHub takes for one comment or pull request text."""
 _MOST_ITEMS = 10
 _ITEM_CHARS = 300
 _MOST_PROBLEMS = 6
@@ -39,26 +40,6 @@ def render_markdown(stored: StoredRun, *, judged_again: StoredRun | None = None)
     ``judged_again`` is the same run with today's judge's verdict, where that differs from the stored one.
     """
     return fitted(_head(stored, judged_again), sections(stored), where="The run folder")
-
-
-def fitted(head: str, sections_: Sequence[Section], *, where: str) -> str:
-    """``head`` and as many of the sections as fit; ``where`` names what holds those that were left out."""
-    parts = list(sections_)
-    dropped: list[str] = []
-    while True:
-        text = _assembled(head, parts, dropped, where)
-        if len(text.encode("utf-8")) <= MOST_BYTES or not parts:
-            return text
-        last = max(parts, key=lambda part: part.rank)
-        parts.remove(last)
-        dropped.append(last.title)
-
-
-def _assembled(head: str, parts: list[Section], dropped: list[str], where: str) -> str:
-    blocks = [head, *(part.markdown for part in parts)]
-    if dropped:
-        blocks.append(f"*Left out to stay under {MOST_BYTES:,} bytes: {', '.join(dropped)}. {where} has it all.*")
-    return "\n\n".join(blocks) + "\n"
 
 
 def _head(stored: StoredRun, judged_again: StoredRun | None) -> str:
@@ -79,8 +60,10 @@ def _head(stored: StoredRun, judged_again: StoredRun | None) -> str:
         blocks.append(
             f"**{again}** {prose(headline(judged_again))}. {prose(verdict_sentence(judged_again), at_most=1000)}"
         )
-    verdict = stored.record.verdict
-    if verdict is not None:
+    verdict, diagnosis = stored.record.verdict, stored.record.diagnosis
+    if diagnosis is not None:
+        blocks.append("\n\n".join(diagnosis_blocks(diagnosis)))
+    if verdict is not None and (diagnosis is None or stored.observation.client.sent is not None):
         blocks.append(_evidence("For", verdict.evidence_for))
         blocks.append(_evidence("Against", verdict.evidence_against))
     if stored.problems:
@@ -97,7 +80,10 @@ def _head(stored: StoredRun, judged_again: StoredRun | None) -> str:
 def _title(stored: StoredRun) -> str:
     verdict = stored.record.verdict
     where = f" in {code(verdict.function)}" if verdict is not None and verdict.function else ""
-    return f"{prose(headline(stored))}{where}"
+    if stored.record.diagnosis is not None and stored.observation.client.sent is None:
+        return f"watch: {prose(diagnosed(stored.record.diagnosis), at_most=500)}"
+    watched = "watch: " if stored.record.watched else ""
+    return f"{watched}{prose(headline(stored))}{where}"
 
 
 def _two_questions(stored: StoredRun) -> str:
@@ -122,6 +108,7 @@ def _dcp(stored: StoredRun) -> str:
         return "**not known**: the server did not come far enough to show it"
     size = f"**{proof.size}**" if proof.size is not None else "**not known**"
     asked = "as asked" if proof.size == proof.asked else f"asked for {proof.asked}"
+    asked = "of a server that sparkdiag did not start" if stored.record.watched else asked
     conflict = "" if proof.consistent else "; **the witnesses disagree**"
     seen_by = "; ".join(prose(witness, at_most=200) for witness in proof.witnesses[:_MOST_WITNESSES])
     return f"{size} ({asked}{conflict}). Seen by: {seen_by or 'no witness'}"

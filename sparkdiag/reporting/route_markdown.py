@@ -14,7 +14,7 @@ from sparkdiag.evidence.route import (
 )
 from sparkdiag.reporting import route_phrases as phrases
 from sparkdiag.reporting.details import Section, folded, table
-from sparkdiag.reporting.markdown import fitted
+from sparkdiag.reporting.fitted import fitted
 from sparkdiag.reporting.route import MOST_KERNELS, executed_lines, sentence, trail_lines
 from sparkdiag.reporting.route_open import puzzles
 from sparkdiag.reporting.route_places import Places

@@ -6,7 +6,7 @@ Nothing from a dump reaches the page except through ``safe_text``.
 from sparkdiag.evidence.diagnosis import Diagnosis, Reason
 from sparkdiag.reporting import triage_phrases as phrases
 from sparkdiag.reporting.details import Section, folded, table
-from sparkdiag.reporting.markdown import fitted
+from sparkdiag.reporting.fitted import fitted
 from sparkdiag.reporting.safe_text import code, prose
 
 _MOST_REASONS = 10
@@ -16,8 +16,16 @@ _MOST_ROWS = 300
 
 def render_triage(found: Diagnosis) -> str:
     """The answer, evidence for and against, the processes, the next step; at most 65,536 bytes of UTF-8."""
-    blocks = [
-        f"## sparkdiag triage: {prose(phrases.headline(found), at_most=500)}",
+    head = f"## sparkdiag triage: {prose(phrases.headline(found), at_most=500)}"
+    more = len(found.processes) > _ROWS_AT_ONCE
+    rest = folded("All processes", _processes(found, most=_MOST_ROWS)) if more else ""
+    parts = (Section(rank=1, title="All processes", markdown=rest),) if more else ()
+    return fitted("\n\n".join([head, *diagnosis_blocks(found)]), parts, where="`--json`")
+
+
+def diagnosis_blocks(found: Diagnosis) -> tuple[str, ...]:
+    """The same without a title, for a page that has more to say; bounded however many processes there are."""
+    blocks = (
         f"**Meaning.** {prose(phrases.meaning(found), at_most=600)}."
         + (f" {prose(found.reason, at_most=600)}" if found.reason else ""),
         _reasons("For", found.reasons_for),
@@ -28,11 +36,8 @@ def render_triage(found: Diagnosis) -> str:
         "\n".join(f"- *caveat*: {prose(text)}" for text in found.caveats),
         f"**Next**: {prose(found.next_step, at_most=1000)}",
         f"**See** {code(found.reference)}" if found.reference else "",
-    ]
-    more = len(found.processes) > _ROWS_AT_ONCE
-    rest = folded("All processes", _processes(found, most=_MOST_ROWS)) if more else ""
-    parts = (Section(rank=1, title="All processes", markdown=rest),) if more else ()
-    return fitted("\n\n".join(filter(None, blocks)), parts, where="`--json`")
+    )
+    return tuple(filter(None, blocks))
 
 
 def _reasons(title: str, reasons: tuple[Reason, ...]) -> str:

@@ -135,7 +135,7 @@ def _one_run(
     run = _begin(request, environment=environment, host=host, view=view, clock=clock)
     on_folder(run.folder.path)
     run.time(environment_s=environment_s)
-    with _kept_whatever_happens(run):
+    with kept_whatever_happens(run):
         keep_route(run, environment)
         baseline = (
             control
@@ -197,7 +197,7 @@ def _begin(
 
 
 @contextmanager
-def _kept_whatever_happens(run: RunInProgress) -> Iterator[None]:
+def kept_whatever_happens(run: RunInProgress) -> Iterator[None]:
     """Whatever ends the run early, its record says so, and what was seen until then stays readable."""
     try:
         yield

@@ -18,7 +18,7 @@ REQUEST_TIMEOUT_S = 5.0
 
 def read_identity(
     *,
-    base_url: str,
+    base_url: str | None,
     root_pid: int | None,
     probe_dir: Path | None,
     workers: int = 1,
@@ -38,7 +38,7 @@ def read_identity(
             break
         time.sleep(PERIOD_S)
     return ServerIdentity(
-        version_endpoint=_version(base_url),
+        version_endpoint=_version(base_url) if base_url is not None else None,
         argv=redact_argv(_argv(root_pid)),
         processes=processes,
     )

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from sparkdiag.diagnosing.diagnose import diagnose
 from sparkdiag.evidence.diagnosis import Diagnosis, Traffic
 from sparkdiag.evidence.dump import DumpFrame, DumpThread, ProcessDump
-from sparkdiag.evidence.processes import ProcessInfo
+from sparkdiag.evidence.processes import ProcessInfo, Ranks
 from sparkdiag.evidence.stacks import Frame, StackSample, ThreadStack
 
 
@@ -25,13 +25,14 @@ def looks_of(samples: Sequence[StackSample], processes: Sequence[ProcessInfo]) -
 def _look(sample: StackSample, known: Mapping[int, ProcessInfo]) -> ProcessDump:
     # Values that were validated as they were sampled; there are thousands of frames in a minute.
     process = known.get(sample.pid)
-    named = {"title": process.title, "role": process.role, "ranks": process.ranks} if process is not None else {}
     return ProcessDump.model_construct(
         tool="sparkdiag",
         pid=sample.pid,
+        title=process.title if process is not None else None,
+        role=process.role if process is not None else None,
+        ranks=process.ranks if process is not None else Ranks(),
         at_s=sample.at_s,
         threads=tuple(_thread(thread) for thread in sample.threads),
-        **named,
     )
 
 

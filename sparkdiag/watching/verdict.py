@@ -4,15 +4,20 @@ A verdict of ``repro`` is about a prompt of our own. Where none was sent there i
 ``stalled`` only where the diagnosis finds one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from sparkdiag.evidence.diagnosis import CANNOT_TELL, Diagnosis, LoopFinding, ProcessDiagnosis, Reason
+from sparkdiag.evidence.diagnosis import CANNOT_TELL, Diagnosis, DiagnosisKind, LoopFinding, ProcessDiagnosis, Reason
+from sparkdiag.evidence.dump import ProcessDump
 from sparkdiag.evidence.verdict import EvidenceItem, EvidenceSource, RankFinding, StallMode, Verdict
 
 _METRICS, _PEERS = "metrics", "process set"
+_ORDINARY: frozenset[DiagnosisKind] = frozenset(
+    {"forward", "gpu-wait", "collective-wait", "queue-wait", "ray-wait", "dp-dummy", "tokenizer", "idle"}
+)
+"""Where a healthy server at work is seen all the time."""
 
 
-def verdict_of(found: Diagnosis, *, now_s: float) -> Verdict:
+def verdict_of(found: Diagnosis, *, looks: Sequence[ProcessDump], now_s: float) -> Verdict:
     """``stalled`` where the finding is; else ``inconclusive`` with what was found as the reason."""
     decides = _deciding(found)
     stalled = found.finding == "stalled"
@@ -22,7 +27,7 @@ def verdict_of(found: Diagnosis, *, now_s: float) -> Verdict:
         kind=found.kind if stalled else None,
         function=found.function if stalled else None,
         role=decides.role if decides is not None and stalled else None,
-        ranks=tuple(_rank(one) for one in found.processes if one.pid is not None),
+        ranks=tuple(_rank(one, [look for look in looks if look.pid == one.pid]) for one in found.processes),
         evidence_for=_items(found.reasons_for),
         evidence_against=(*_items(found.reasons_against), *_caveats(found)),
         reason=None if stalled else reason_of(found),
@@ -38,9 +43,8 @@ def nothing_bad(found: Diagnosis) -> bool:
 
 
 def is_suspect(found: Diagnosis) -> bool:
-    """Whether what was found names the path of a known stall, also where it still moves."""
-    decides = _deciding(found)
-    return found.kind not in CANNOT_TELL and decides is not None and decides.healthy is False
+    """Whether what was found is no ordinary work, also where it still moves."""
+    return found.kind not in CANNOT_TELL and found.kind not in _ORDINARY
 
 
 def reason_of(found: Diagnosis) -> str:
@@ -69,17 +73,23 @@ def _mode(decides: ProcessDiagnosis | None) -> StallMode | None:
     return "crawling" if decides.movement.loops else "stuck"
 
 
-def _rank(one: ProcessDiagnosis) -> RankFinding:
-    movement = one.movement
+def _rank(one: ProcessDiagnosis, looks: Sequence[ProcessDump]) -> RankFinding:
+    there = sum(_is_in(look, one.function) for look in looks)
     return RankFinding(
         pid=one.pid or 0,
         name=one.name,
         top_function=one.function,
-        top_share=1.0,
-        samples=movement.looks if movement is not None else 1,
-        loop_progress=_progress(movement.loops) if movement is not None and movement.loops else None,
+        top_share=there / len(looks) if looks else 0.0,
+        samples=len(looks),
+        loop_progress=_progress(one.movement.loops) if one.movement is not None and one.movement.loops else None,
         differs=one.differs,
     )
+
+
+def _is_in(look: ProcessDump, function: str | None) -> bool:
+    """As printed or by its bare name: a diagnosis names either."""
+    frames = (frame for thread in look.threads for frame in thread.frames)
+    return any(function in (frame.function, frame.name) for frame in frames)
 
 
 def _progress(loops: Iterable[LoopFinding]) -> str:

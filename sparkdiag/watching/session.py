@@ -1,0 +1,247 @@
+"""One ``watch`` from its target to its report: look, never touch, say what was seen."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sparkdiag import __version__
+from sparkdiag.errors import SamplingRefused
+from sparkdiag.evidence.diagnosis import CANNOT_TELL, Diagnosis
+from sparkdiag.evidence.observation import Observation
+from sparkdiag.evidence.run import RunRecord
+from sparkdiag.evidence.verdict import Verdict
+from sparkdiag.harmless.documents import redact_argv
+from sparkdiag.observing.gpu import gpu_names
+from sparkdiag.observing.observer import Observer
+from sparkdiag.recording.folder import RunFolder
+from sparkdiag.reproducing.host import describe_host
+from sparkdiag.reproducing.progress import View
+from sparkdiag.reproducing.running import RunInProgress
+from sparkdiag.reproducing.session import kept_whatever_happens, run_clock
+from sparkdiag.reproducing.signals import Terminated
+from sparkdiag.scenario.model import Scenario
+from sparkdiag.watching.foreign import GONE, ForeignServer, dcp_of, identity_of, revision_of
+from sparkdiag.watching.looks import judge_samples, looks_of
+from sparkdiag.watching.needle import drive_needle, prepare_needle
+from sparkdiag.watching.request import LOOK_LONGER_S, WatchRequest, runs_folder, watched_scenario
+from sparkdiag.watching.target import Target, find_target
+from sparkdiag.watching.traffic import traffic_of
+from sparkdiag.watching.unsampled import diagnosis_without_stacks
+from sparkdiag.watching.verdict import verdict_of
+
+LOOK_EVERY_S = 1.0
+LAST_LOOK_S = 3.0
+"""So long before the end everybody is looked at once more, the seldom sampled too: two looks tell what moved."""
+NOT_WANTED = "not wanted, or not permitted"
+NO_PROCESS = "none of its processes can be seen from here"
+
+
+def watch_server(
+    request: WatchRequest,
+    *,
+    view: View,
+    api_key: str | None = None,
+    on_folder: Callable[[Path], None] = lambda _path: None,
+) -> tuple[RunFolder, RunRecord]:
+    """Do the whole of ``watch``. What was seen is on disk at every moment, and judged also when it is interrupted.
+
+    Raises ``UsageError`` and ``NoServerFound`` before anything is written, ``SamplingRefused`` where neither a stack
+    nor a metric can be had; lets ``KeyboardInterrupt`` and ``Terminated`` through once the folder is finished.
+    """
+    target = find_target(url=request.url, pid=request.pid, metrics_url=request.metrics_url, remote=request.remote)
+    clock = run_clock()
+    identity = identity_of(target)
+    dcp = dcp_of(target, identity)
+    scenario = watched_scenario(request, processes=target.processes, dcp=dcp.size or 1)
+    run = _begin(request, target=target, scenario=scenario, view=view, clock=clock)
+    on_folder(run.folder.path)
+    with kept_whatever_happens(run):
+        run.update(revision=revision_of(identity), dcp=dcp, server_argv=identity.argv)
+        _observe(run, request, target=target, scenario=scenario, api_key=api_key)
+        run.phase("reporting")
+        run.time(total_s=clock())
+        run.update(status="finished")
+    return run.folder, run.record
+
+
+def _begin(
+    request: WatchRequest, *, target: Target, scenario: Scenario, view: View, clock: Callable[[], float]
+) -> RunInProgress:
+    now = datetime.now(UTC)
+    name = "watch" if scenario.name == "watched" else f"watch-{scenario.name}"
+    folder = RunFolder.create(
+        runs_folder(request), scenario_name=name, short_sha=None, dcp=scenario.server.dcp, now=now
+    )
+    record = RunRecord(
+        sparkdiag_version=__version__,
+        started_at=now.isoformat(timespec="seconds"),
+        status="running",
+        scenario=scenario.model_dump(mode="json", by_alias=True),
+        command=redact_argv(request.command),
+        environment={
+            "watched": True,
+            "url": target.base_url,
+            "metrics_url": target.metrics_url,
+            "roots": list(target.roots),
+            "found_by": target.how,
+            "pids_in_their_namespace": {str(pid): inner for pid, inner in target.inner_pids.items()},
+        },
+        host=describe_host(gpu_names()),
+    )
+    run = RunInProgress(folder, record, view=view, clock=clock)
+    for note in target.notes:
+        run.note("target", note)
+    run.phase("ready", _found(target))
+    view.note(f"run folder: {folder.path}")
+    return run
+
+
+def _found(target: Target) -> str:
+    """``4 processes: APIServer 4711 (7 in its container), …``."""
+    if not target.processes:
+        return NO_PROCESS
+    names = [
+        f"{process.name} {process.pid}"
+        + (f" ({target.inner_pids[process.pid]} in its container)" if process.pid in target.inner_pids else "")
+        for process in target.processes
+        if process.role != "other"
+    ]
+    more = f", … and {len(names) - 12} more" if len(names) > 12 else ""
+    return f"{target.how}; {len(names)} processes: {', '.join(names[:12])}{more}"
+
+
+def _observe(
+    run: RunInProgress, request: WatchRequest, *, target: Target, scenario: Scenario, api_key: str | None
+) -> None:
+    server = ForeignServer(target.processes, clock=run.clock)
+    stop: KeyboardInterrupt | Terminated | None = None
+    verdict: Verdict | None = None
+    needle = None
+    if request.send_needle:
+        needle = prepare_needle(run, request, base_url=target.base_url, scenario=scenario, api_key=api_key)
+    observer = _started(run, request, target=target, scenario=scenario)
+    try:
+        if needle is not None:
+            observation, verdict = drive_needle(run, request, needle, observer=observer, server=server)
+        else:
+            _look_for(run, request, observer=observer, server=server)
+            observation = observer.snapshot()
+    except (KeyboardInterrupt, Terminated) as stopped:
+        stop, observation = stopped, observer.snapshot()
+    finally:
+        observer.stop()
+    _conclude(run, observation, verdict=verdict, target=target, gone=server.poll() is not None)
+    if stop is not None:
+        raise stop
+
+
+def _started(run: RunInProgress, request: WatchRequest, *, target: Target, scenario: Scenario) -> Observer:
+    """An observer that looks already. With a needle, stacks are taken while it is under way; where they cannot be
+    taken, it is judged by the server's counters alone."""
+    can_look = request.take_stacks and bool(target.processes)
+    observer = _observer(run, request, target=target, scenario=scenario, take_stacks=can_look)
+    observer.start()
+    refused = observer.snapshot().sampling
+    if request.send_needle and can_look and refused.mode == "none":
+        observer.stop()
+        run.note("sampling", f"the needle is judged by the server's counters alone: {refused.reason}")
+        observer = _observer(run, request, target=target, scenario=scenario, take_stacks=False)
+        observer.start()
+    stats = observer.snapshot().sampling
+    if stats.wanted and stats.budget_share:
+        run.note("sampling", f"looking may cost {stats.budget_share:.1%} of this machine's {stats.cores} cores")
+    return observer
+
+
+def _observer(
+    run: RunInProgress, request: WatchRequest, *, target: Target, scenario: Scenario, take_stacks: bool
+) -> Observer:
+    return Observer(
+        target.roots[0] if target.roots else None,
+        also_pids=target.roots[1:],
+        scenario=scenario,
+        base_url=target.metrics_url,
+        clock=run.clock,
+        sink=run.observed,
+        server_is_ours=False,
+        take_stacks=take_stacks,
+        why_no_stacks=target.how if not target.processes else NOT_WANTED,
+        from_ready=not request.send_needle,
+    )
+
+
+def _look_for(run: RunInProgress, request: WatchRequest, *, observer: Observer, server: ForeignServer) -> None:
+    """Until the time is over, or the server is gone."""
+    run.phase("observing", f"for {request.patience_s:.0f} s; nothing is sent, paused or signalled")
+    began_s, for_s, asked_last = run.clock(), request.patience_s, False
+    while True:
+        observation = observer.snapshot()
+        reason = f"looked for {run.clock() - began_s:.0f} of {for_s:.0f} s"
+        run.view.update(observation, Verdict(outcome="inconclusive", reason=reason))
+        left_s = began_s + for_s - run.clock()
+        if server.poll() is not None:
+            return
+        if left_s <= 0 and not (request.for_s is None and for_s < LOOK_LONGER_S and _is_open(observation)):
+            return
+        if left_s <= 0:
+            for_s, asked_last = LOOK_LONGER_S, False
+            run.note("target", f"nothing is certain yet: looking on, for {LOOK_LONGER_S:.0f} s in all")
+            continue
+        if left_s <= LAST_LOOK_S and not asked_last:
+            observer.look_now()
+            asked_last = True
+        time.sleep(min(LOOK_EVERY_S, left_s))
+
+
+def _is_open(observation: Observation) -> bool:
+    """Whether more time may tell: something stands still, and not for long enough yet."""
+    if not any(sample.usable for sample in observation.samples):
+        return False
+    found = _judged(observation)
+    return found.finding == "unknown" and found.kind not in CANNOT_TELL
+
+
+def _judged(observation: Observation) -> Diagnosis:
+    return judge_samples(observation.samples, processes=observation.processes, traffic=traffic_of(observation.metrics))
+
+
+def _conclude(
+    run: RunInProgress, observation: Observation, *, verdict: Verdict | None, target: Target, gone: bool
+) -> None:
+    """Diagnosis and verdict, into the folder. Raises ``SamplingRefused`` where nothing at all could be learnt."""
+    looks = looks_of(observation.samples, observation.processes)
+    stats, told = observation.sampling, traffic_of(observation.metrics)
+    if looks:
+        diagnosis = _judged(observation)
+    else:
+        why = _why_no_stacks(observation, target)
+        diagnosis = diagnosis_without_stacks(observation.metrics, why=why, remedy=stats.remedy)
+    if verdict is None or (verdict.outcome == "inconclusive" and diagnosis.finding == "stalled"):
+        seen = verdict_of(diagnosis, looks=looks, now_s=observation.now_s)
+        verdict = seen if verdict is None else seen.model_copy(update={"needle": verdict.needle})
+    if gone:
+        verdict = verdict.model_copy(update={"outcome": "crashed", "mode": None, "reason": GONE})
+    run.folder.append(stats)
+    client = observation.client
+    if client.sent is not None:
+        run.time(
+            prompt_to_verdict_s=observation.now_s - client.sent.t_s,
+            prompt_to_first_token_s=client.time_to_first_token_s,
+        )
+    run.update(verdict=verdict, diagnosis=diagnosis)
+    if not looks and stats.mode == "none" and stats.wanted and told is None and not gone:
+        raise SamplingRefused(
+            f"nothing can be told: no stack can be taken ({stats.reason}), and the server's /metrics tell nothing",
+            remedy=stats.remedy,
+        )
+
+
+def _why_no_stacks(observation: Observation, target: Target) -> str:
+    stats = observation.sampling
+    if not target.processes:
+        return target.how
+    if stats.reason is not None:
+        return stats.reason
+    errors = ", ".join(f"{cause} ({count} times)" for cause, count in stats.errors.items())
+    return f"looks at its processes failed: {errors}" if errors else "it ended before the first look came back"
