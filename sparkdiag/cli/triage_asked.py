@@ -1,9 +1,8 @@
 """What ``triage`` was asked, read and answered."""
 
-import os
-import stat
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import Literal
 
 import typer
@@ -87,13 +86,11 @@ def _pasted(name: str) -> Pasted:
 
 def _content(path: Path) -> bytes:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as file:
-            mode = os.fstat(fd).st_mode
-            if stat.S_ISDIR(mode):
-                raise UsageError(f"{path} is a folder", remedy=f"sparkdiag report {path}    # where it is a run's")
-            os.set_blocking(fd, True)  # a pipe of the shell's, as in <(py-spy dump ...), is waited for
+        with path.open("rb") as file:  # a pipe of the shell's, as in <(py-spy dump ...), is waited for
             return file.read(LARGEST_BYTES + 1)
+    except IsADirectoryError as error:
+        remedy = f"sparkdiag report {quote(str(path))}    # where it is a run's"
+        raise UsageError(f"{path} is a folder", remedy=remedy) from error
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror or error}", remedy="sparkdiag triage --help"

@@ -71,6 +71,7 @@ def diagnose_pasted(texts: Sequence[Pasted], *, later: bool = False) -> Diagnosi
         kind = next((text.refused_kind for text in refused if text.refused_kind == "garbled"), None)
         reason = refused[0].refused if refused else "there is no stack"
         step = next_step([], 0, "unknown")
+        notes = notes if len(texts) > 1 else texts[0].notes if texts else ()
         return Diagnosis(kind=kind or "not-an-engine", reason=reason, caveats=notes[:MOST_CAVEATS], next_step=step)
     groups = over_time([text.looks for text in texts]) if later else by_process(looks)
     found = diagnose_processes(groups)

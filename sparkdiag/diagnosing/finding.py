@@ -90,7 +90,7 @@ def finding_of(reads: Sequence[Read], decides: int, traffic: Traffic | None) -> 
     if all(one.found.kind == "idle" for one in reads):
         return _all_idle(reads, traffic)
     if movement is None:
-        return "unknown", "there is one look only, and whether it moves takes two"
+        return "unknown", "one look only: whether it moves takes a second one"
     still_s = _still_s(read, traffic)
     if movement.loops or movement.what != "nothing":
         return _moves(read, movement.text, still_s, traffic)
