@@ -18,7 +18,8 @@ _BARE_COLOUR = re.compile(
     r"(?:\^\[|\\x1[bB]|\\033|\\e|\\u001[bB]|\u241b)\[\d{0,3}(?:;\d{1,3}){0,4}[mK]|\[(?:0;)?\d{1,2}(?:;\d{1,3}){0,4}m"
 )
 """Colours whose escape character was lost on the way, or written out."""
-_FENCE = re.compile(r"(?:`{3,}|~{3,})[ \t]*(?P<rest>.*)")
+_FENCE = re.compile(r"(?:`{3,}[ \t]*(?P<rest>.*)|~{3,4}[ \t]*[\w+.#-]{0,30}\s*\Z)")
+_TICKED = re.compile(r"\A(\s{0,20}(?:[-*] )?)`([^`\n]+)`\s{0,20}\Z")
 _INFO = re.compile(r"[\w+.#-]{0,30}(?: *\{.{0,100}\})?")
 FENCE = "```"
 """How a fence's line is handed on, whatever it was: what is on its two sides was pasted apart."""
@@ -39,6 +40,8 @@ def plain_lines(text: str) -> tuple[list[str], tuple[str, ...]]:
         lines = _without_fences(lines)
     if "\n>" in text or text.startswith(">"):
         lines = [_unquoted(line) for line in lines]
+    if "`" in text:
+        lines = [_TICKED.sub(r"\1\2", line) if line.rstrip()[-1:] == "`" else line for line in lines]
     return lines, tuple(notes)
 
 
@@ -77,7 +80,7 @@ def _without_fences(lines: list[str]) -> list[str]:
                 kept.append(FENCE)
             continue
         kept.append(FENCE)
-        rest = fence["rest"].strip()
+        rest = (fence["rest"] or "").strip()
         if not _INFO.fullmatch(rest):
             kept.append(rest.rstrip("`"))
             if rest.endswith("```"):

@@ -33,6 +33,7 @@ _PREFIX = re.compile(
     rf"(?: {{1,3}}-? ?\[?{_LEVEL}\]?(?: -|:)?)?(?: |\t|\Z))"
     r"|(?P<syslog>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<syslog_host>[\w.-]{1,80}) "
     r"[\w./@-]{1,80}(?:\[\d{1,10}\])?:(?: |\Z))"
+    r"|(?P<arrow>(?P<arrow_name>[A-Za-z][\w.-]{0,60}) ?>>(?: |\Z))"
     r"|(?P<time>\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?(?: |\Z))"
 )
 _COMPOSE = re.compile(r"(?P<service>[A-Za-z0-9][\w./-]{0,80})[ \t]{1,40}\|(?: |\t|\Z)")
@@ -44,7 +45,7 @@ _HEADED = re.compile(
 _SIGN = re.compile(
     rf"^[ \t]*(?:\([^()\n]{{0,100}}pid=\d|\[(?:rank|default|RANK |pod/)?[\w,]{{1,8}}\]|\[pod/"
     rf"|{_LEVEL}:? {{1,6}}\d\d-|\[?\d{{4}}[-/]\d\d[-/]"
-    r"|[A-Z][a-z]{2} [ \d]\d \d\d:|\[?\d\d:\d\d:\d\d|[A-Za-z0-9][\w./-]{0,80}[ \t]{1,40}\|)",
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:|[A-Za-z][\w.-]{0,60} ?>> |\[?\d\d:\d\d:\d\d|[A-Za-z0-9][\w./-]{0,80}[ \t]{1,40}\|)",
     re.MULTILINE,
 )
 _TIME_OF_DAY = re.compile(r":\d\d:\d\d")
@@ -95,7 +96,7 @@ class Prefixes:
 
 def _may_be_prefixed(text: str) -> bool:
     """A look that costs next to nothing, for texts without any prefix."""
-    hints = "pid=" in text or " |" in text or "\t|" in text or "\n[" in text or text[:1] == "["
+    hints = "pid=" in text or " >> " in text or " |" in text or "\t|" in text or "\n[" in text or text[:1] == "["
     return hints or _TIME_OF_DAY.search(text) is not None
 
 
@@ -150,6 +151,8 @@ def _told(text: str) -> Prefix:
         return Prefix(identity=Identity(ranks=Ranks(tp=int(match["number"] or match["mpi_rank"]))))
     if match["pod"]:
         return Prefix(identity=Identity(host=kept_name(match["pod_name"])))
+    if match["arrow"]:
+        return Prefix(identity=Identity(host=kept_name(match["arrow_name"])))
     if match["syslog"]:
         return Prefix(identity=Identity(host=kept_name(match["syslog_host"])), stamp=stamp_in(text))
     if match["sglang"] and match["sglang_ranks"]:

@@ -12,8 +12,9 @@ from typing import Literal
 from sparkdiag.dumps.formats import pyspy_raw
 from sparkdiag.dumps.formats.pyspy_lines import LONGEST_LINE, told
 from sparkdiag.dumps.markup import FENCE
+from sparkdiag.dumps.naming import names_process
 
-Family = Literal["py-spy", "json", "ray", "other"]
+Family = Literal["py-spy", "other"]
 
 _SIGNS = (
     'File "', '"frames"', "#", "%Own", "% ", "most recent call", "Traceback", "Stack dump", "Call to ", "Return from ",
@@ -30,20 +31,20 @@ _STARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         ),
     ),
     ("gdb", re.compile(r"\s*Thread \d{1,9} \((?:Thread 0x|LWP )|\s*\(gdb\)|\s*\[Switching to thread")),
+    ("banner", re.compile(r"\s*[~+=*#-]{3,} ?Stack of ")),
     ("traceback", re.compile(r"\s*Traceback \(most recent call last\)")),
     ("sample", re.compile(r"\s*Call graph:|\s*Analysis of sampling ")),
     ("top", re.compile(r".{0,2000}?%Own\s+%Total\b|\s*\d{1,3}\.\d\d%\s+\d{1,3}\.\d\d%\s|\s*Collecting samples from '")),
     ("trace", re.compile(r".{0,100}\b(?:Call to|Return from) \S{1,200} in \S")),
-    ("hash", re.compile(r"\s*(?:frame )?#\d{1,4}:?\s{1,40}\S.{0,2000}?(?: in |\(| from |::)")),
+    ("hash", re.compile(r"\s*(?:frame )?(?:#0:?\s{1,40}\S|#\d{1,4}:?\s{1,40}\S.{0,2000}?(?: in |\(| from |::))")),
     ("file", re.compile(r"\s*File \"")),
 )
 _WEAK = frozenset({"hash", "file"})
 """Lines of formats that have a header of their own; they begin a piece only where none is being read."""
-_INNER = {
-    "gdb": frozenset({"traceback", "hash", "file"}),
-    "pystack": frozenset({"hash", "file"}),
-    "faulthandler": frozenset({"hash", "file"}),
-}
+_HEADED = frozenset({"ray", "pystack", "faulthandler", "gdb", "traceback", "banner", "trace", "sample"})
+_GROW = frozenset({"gdb", "pystack", "faulthandler"})
+"""Formats whose first thread is often quoted without its header."""
+_MOST_CAPTIONS = 12
 
 
 @dataclass(slots=True)
@@ -72,7 +73,6 @@ class _Cutter:
         self.segments: list[Segment] = []
         self._kind: str | None = None
         self._pending: list[str] = []
-        self._pending_at = 0
         for index, line in enumerate(lines):
             if not line.strip():
                 self._keep(line)
@@ -80,40 +80,50 @@ class _Cutter:
             kind = FENCE if line == FENCE else _kind_of(line, self._kind)
             if kind == FENCE:
                 self._fence(line)
-            elif kind is None or kind == self._kind or kind in _INNER.get(self._kind or "", ()):
-                self._line(line, counts=kind is not None)
+            elif kind is None:
+                self._keep(line)
+            elif self._goes_on(kind):
+                self.segments[-1].lines += [*self._pending, line]
+                self._pending = []
+                self._kind = kind if self._kind in _WEAK else self._kind
             else:
                 self._begin(kind, line, index)
         if self.segments and self._kind is not None:
             self.segments[-1].lines += self._pending
 
+    def _goes_on(self, kind: str) -> bool:
+        """Whether the line is of the piece that is being read."""
+        if self._kind is None:
+            return False
+        if (
+            kind != self._kind
+            and not (self._kind in _WEAK and kind in _GROW)
+            and not (self._kind == "gdb" and kind == "traceback")
+        ):
+            return False
+        return kind == "py-spy" or not any(
+            line[:1] not in " \t" and names_process(line) for line in self._pending if line
+        )
+
     def _fence(self, line: str) -> None:
         if self._kind == "py-spy":
             self._keep(line)
-        else:
+        elif self._kind is not None:
+            self._end_last()
             self._kind = None
 
-    def _line(self, line: str, *, counts: bool) -> None:
-        if self._kind is None:
-            self._pending.append(line)
-            return
-        if counts:
-            self.segments[-1].lines += self._pending
-            self._pending = []
-            self.segments[-1].lines.append(line)
-        else:
-            self._pending.append(line)
-
     def _keep(self, line: str) -> None:
-        if self._kind is not None:
-            self._pending.append(line)
+        self._pending.append(line)
 
     def _begin(self, kind: str, line: str, index: int) -> None:
         if self.segments and self._kind is not None:
             self._end_last()
-        captions = [caption for caption in self._pending if caption.strip() and caption != FENCE][-12:]
-        family: Family = "py-spy" if kind == "py-spy" else "ray" if kind == "ray" else "other"
-        self.segments.append(Segment(family, index, [line], captions))
+        captions = [caption for caption in self._pending if caption.strip() and caption != FENCE][-_MOST_CAPTIONS:]
+        if kind == "py-spy":
+            self.segments.append(Segment("py-spy", index, [line], captions))
+        else:  # what stands above may say to the format's reader what follows
+            above = self._pending[-_MOST_CAPTIONS:]
+            self.segments.append(Segment("other", index - len(above), [*above, line], captions))
         self._pending = []
         self._kind = kind
 
@@ -127,10 +137,8 @@ class _Cutter:
 
 def _kind_of(line: str, current: str | None) -> str | None:
     for name, pattern in _STARTS:
-        if name in _WEAK and current is not None and current not in ("py-spy", name):
-            continue
         if pattern.match(line) is not None:
-            return name
+            return current if name in _WEAK and current in _HEADED else name
     may_be_raw = ";" in line if current == "py-spy" else current in (None, "raw")
     if may_be_raw and pyspy_raw.is_stack(line):
         return "raw"
