@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from sparkdiag.diagnosing.chains import Chain, Sample, chains_of
-from sparkdiag.diagnosing.following import follow
+from sparkdiag.diagnosing.following import Followed, follow
 from sparkdiag.diagnosing.loop_names import is_end, is_index, is_never, is_size, is_step
 from sparkdiag.diagnosing.loop_rate import follows_a_clock, run_told, stretch_of
 from sparkdiag.diagnosing.tracks import ENOUGH_BITS, Track, track_of
@@ -17,16 +17,20 @@ from sparkdiag.evidence.diagnosis import LoopFinding
 from sparkdiag.evidence.dump import ProcessDump
 
 MOST_FINDINGS = 6
-_GROWS_FROM = 5
+_GROWS_FROM = 6
 """A size must have grown so often from call to call."""
 
 
 def loops_in(looks: Sequence[ProcessDump]) -> tuple[LoopFinding, ...]:
     """Integer locals that advance, outermost loop first: within one call, and where there are none, or beside them, the
     size that grows from call to call. Only counters that rise are found."""
-    pid = next((look.pid for look in looks if look.pid is not None), None)
+    return loops_of(follow(looks), pid=next((look.pid for look in looks if look.pid is not None), None))
+
+
+def loops_of(followed: Sequence[Sequence[Followed]], *, pid: int | None) -> tuple[LoopFinding, ...]:
+    """The same of threads that are followed already."""
     found: list[LoopFinding] = []
-    for series in follow(looks):
+    for series in followed:
         chains = chains_of(series)
         for chain in chains:
             found += _of_call(chain, pid)
@@ -38,23 +42,20 @@ def _of_call(chain: Chain, pid: int | None) -> list[LoopFinding]:
     segments = [segment for segment in chain.segments() if len(segment) > 1]
     if not segments:
         return []
-    moving, constants = _sorted_locals(chain, segments)
-    tracks: list[Track] = []
-    taken: list[str] = []
-    for name in sorted(moving, key=lambda name: not is_index(name)):
-        track = track_of(name, chain, segments, constants, taken)
-        tracks.append(track)
-        if track.kin and track.stop is not None:
-            taken.append(track.stop)
+    tracks = _tracks(chain, segments)
     samples = chain.samples
     advancing = [track for track in tracks if track.advances and not _is_clock(track, samples)]
     outermost = [t for t in advancing if not any(o is not t and _is_inner(t, o, samples) for o in advancing)]
-    outer = _without_followers(outermost, samples)
-    if not outer:
+    kept = _without_followers(outermost, samples)
+    if not kept:
         return []
+    # Both with ends of their own, and neither the other's multiple: a loop within a loop, in the order of their first
+    # assignments.
+    nests = kept[0].stop is not None
+    outer = [kept[0], *[track for track in kept[1:] if not nests or track.stop is None]]
     known = {name for track in outer for name in (track.name, track.edge)}
     inner = [track for track in tracks if track.name not in known and _is_inner(track, outer[0], samples)]
-    inner = _without_followers(inner, samples)
+    inner = _without_followers([*[track for track in kept if track not in outer], *inner], samples)
     nested = next((track for track in inner if track.stop is not None), None)
     return [
         *[_advancing(track, nested if track is outer[0] else None, chain, pid) for track in outer],
@@ -62,29 +63,51 @@ def _of_call(chain: Chain, pid: int | None) -> list[LoopFinding]:
     ]
 
 
+def _tracks(chain: Chain, segments: Sequence[Sequence[int]]) -> list[Track]:
+    """The locals that change within a call and may be an index, in the order of their first assignments."""
+    moving, constants = _sorted_locals(chain, segments)
+    tracks: dict[str, Track] = {}
+    taken: list[str] = []
+    for name in sorted(moving, key=lambda name: not is_index(name)):
+        track = tracks[name] = track_of(name, chain, segments, constants, taken)
+        if track.kin and track.stop is not None:
+            taken.append(track.stop)
+    return [tracks[name] for name in moving]
+
+
 def _is_clock(track: Track, samples: Sequence[Sample]) -> bool:
     return track.stop is None and follows_a_clock(track, samples)
 
 
 def _sorted_locals(chain: Chain, segments: Sequence[Sequence[int]]) -> tuple[list[str], dict[str, int]]:
-    """(locals that change within calls, those that do not with their last values). One misread look makes no change."""
-    moving: dict[str, int] = {}
+    """(locals that change within calls and may be an index, those that do not change with their last values)."""
+    moving: set[str] = set()
     last: dict[str, int] = {}
     for segment in segments:
-        for before, after in pairwise(segment):
-            one, other = chain.samples[before].values, chain.samples[after].values
+        held = [chain.samples[index].values for index in segment]
+        for place, (one, other) in enumerate(pairwise(held)):
+            after = held[place + 2] if place + 2 < len(held) else None
+            before = held[place - 1] if place else None
             for name, value in other.items():
-                if name in one and one[name] != value:
-                    moving[name] = moving.get(name, 0) + 1
-        last |= chain.samples[segment[-1]].values
+                was = one.get(name, value)
+                if value == was or name in moving:
+                    continue
+                # A value that is there once, between two others that are the same, was misread.
+                back = (after is not None and after.get(name) == was) or (
+                    before is not None and before.get(name) == value
+                )
+                if not back:
+                    moving.add(name)
+        last |= held[-1]
     constants = {name: value for name, value in last.items() if name not in moving}
-    return [name for name in moving if not is_never(name) and not (is_size(name) and not is_index(name))], constants
+    named = [name for name in last if name in moving]
+    return [name for name in named if not is_never(name) and (is_index(name) or not is_size(name))], constants
 
 
 def _without_followers(tracks: Sequence[Track], samples: Sequence[Sample]) -> list[Track]:
     """One of those that go together: the far edge of a pass goes with its start, a count of passes with their index.
     Beside one whose end is known, a name that says nothing is a count."""
-    best = sorted(tracks, key=lambda track: (track.stop is None, -track.prior_bits))
+    best = sorted(tracks, key=lambda track: (track.stop is None, not track.kin))
     kept: list[Track] = []
     for track in best:
         if any(track.name == other.edge or _go_together(track, other, samples) for other in kept):
@@ -105,13 +128,13 @@ def _go_together(one: Track, other: Track, samples: Sequence[Sample]) -> bool:
         for i in run
         if other.name in samples[i].values
     ]
-    if len(both) < 2:
+    if len(set(both)) < 3:
         return False
     (x0, y0), (x1, y1) = min(both), max(both)
     if x1 == x0 or y1 == y0:
         return False
     agree = sum(abs((y - y0) * (x1 - x0) - (x - x0) * (y1 - y0)) <= abs(x1 - x0) for x, y in both)
-    return agree > 0.75 * len(both) and len(both) > 2
+    return agree > 0.75 * len(both)
 
 
 def _is_inner(track: Track, outer: Track, samples: Sequence[Sample]) -> bool:
@@ -202,6 +225,6 @@ def _grows(track: Track) -> bool:
     return (
         track.again == 0
         and track.rises >= _GROWS_FROM
-        and track.rises - 3 * track.outliers >= 3
+        and track.rises - 3 * track.outliers >= 4
         and (track.outliers <= looks // 6)
     )

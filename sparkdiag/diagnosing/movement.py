@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Literal
 
 from sparkdiag.diagnosing.following import Followed, follow
-from sparkdiag.diagnosing.loops import loops_in
+from sparkdiag.diagnosing.loops import loops_of
 from sparkdiag.evidence.diagnosis import Movement
 from sparkdiag.evidence.dump import DumpFrame, ProcessDump
 
@@ -42,16 +42,14 @@ def movement_of(looks: Sequence[ProcessDump]) -> Movement | None:
     other = _other_process(looks)
     if other is not None:
         return Movement(looks=len(looks), over_s=over_s, what="process", text=other)
-    moved = [
-        _moved(series, main=number == 0)
-        for number, series in enumerate(follow(looks))
-        if len({s.place for s in series}) > 1
-    ]
-    if not moved:
+    followed = follow(looks)
+    moved = [_moved(series, main=number == 0) for number, series in enumerate(followed) if len(series) > 1]
+    if not moved or (not moved[0].main and all(one.what == "nothing" for one in moved)):
         return None
     most = max(moved, key=lambda one: (one.rank, one.main))
     text = most.text if most.main or not moved[0].main else f"{most.text}; the main thread: {moved[0].text}"
-    return Movement(looks=len(looks), over_s=over_s, what=most.what, text=text, loops=loops_in(looks))
+    loops = loops_of(followed, pid=looks[-1].pid)
+    return Movement(looks=len(looks), over_s=over_s, what=most.what, text=text, loops=loops)
 
 
 def _over_s(looks: Sequence[ProcessDump]) -> float | None:

@@ -14,9 +14,9 @@ from itertools import pairwise
 from sparkdiag.diagnosing.chains import Chain, Sample
 from sparkdiag.diagnosing.loop_names import bound_for, is_end, is_index, is_step, same_stem
 
-ENOUGH_BITS = 6.0
+ENOUGH_BITS = 7.0
 _INDEX_BITS, _STRANGE_BITS = 2.0, -2.0
-_KIN_BITS, _BOUND_BITS, _STEP_BITS, _EDGE_BITS = 3.0, 1.0, 3.0, 2.0
+_KIN_BITS, _BOUND_BITS, _STEP_BITS, _EDGE_BITS = 2.5, 1.0, 3.0, 2.0
 _OUTLIER_BITS, _AGAIN_BITS = 3.0, 2.0
 _MOST = 0.8
 _RISES_A_CALL = 3
