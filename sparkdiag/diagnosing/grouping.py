@@ -67,6 +67,8 @@ def name_of(look: ProcessDump, place: int) -> str:
 def names_of(groups: Sequence[Sequence[ProcessDump]]) -> tuple[str, ...]:
     """A name a process, each different: where two share one, their pids or places tell them apart."""
     plain = [name_of(group[-1], place) for place, group in enumerate(groups)]
+    if len(plain) == 1 and plain[0].endswith("process no. 1"):
+        return (plain[0].replace("process no. 1", "the process"),)
     names = []
     for place, (name, group) in enumerate(zip(plain, groups, strict=True)):
         pid = group[-1].pid

@@ -2,7 +2,7 @@
 
 import textwrap
 
-from sparkdiag.evidence.diagnosis import Diagnosis, ProcessDiagnosis, Reason
+from sparkdiag.evidence.diagnosis import CANNOT_TELL, Diagnosis, ProcessDiagnosis, Reason
 from sparkdiag.harmless.printable import printable
 from sparkdiag.reporting import triage_phrases as phrases
 
@@ -15,7 +15,8 @@ _LABELS = ("  for:     ", "  against: ", "  caveat:  ", "  differs: ", "  ranks:
 def triage_text(found: Diagnosis, *, columns: int | None = None) -> str:
     """The answer, what speaks for and against it, each process, and what to type next."""
     lines = [phrases.headline(found), phrases.meaning(found) + (f" ({found.reason})" if found.reason else "")]
-    lines += [f"{_LABELS[0]}{_reason(one)}" for one in found.reasons_for[:_MOST_REASONS]]
+    told = found.reasons_for if found.kind not in CANNOT_TELL else ()  # the reason says it already
+    lines += [f"{_LABELS[0]}{_reason(one)}" for one in told[:_MOST_REASONS]]
     lines += [f"{_LABELS[1]}{_reason(one)}" for one in found.reasons_against[:_MOST_REASONS]]
     lines += [f"{_LABELS[4]}{one.text}" for one in found.classes[:_MOST_ROWS] if len(found.processes) > 1]
     lines += [f"{_LABELS[3]}{one.name}: good {one.good}; bad {one.bad}" for one in found.differences[:_MOST_ROWS]]

@@ -3,7 +3,7 @@
 Nothing from a dump reaches the page except through ``safe_text``.
 """
 
-from sparkdiag.evidence.diagnosis import Diagnosis, Reason
+from sparkdiag.evidence.diagnosis import CANNOT_TELL, Diagnosis, Reason
 from sparkdiag.reporting import triage_phrases as phrases
 from sparkdiag.reporting.details import Section, folded, table
 from sparkdiag.reporting.fitted import fitted
@@ -28,7 +28,7 @@ def diagnosis_blocks(found: Diagnosis) -> tuple[str, ...]:
     blocks = (
         f"**Meaning.** {prose(phrases.meaning(found), at_most=600)}."
         + (f" {prose(found.reason, at_most=600)}" if found.reason else ""),
-        _reasons("For", found.reasons_for),
+        _reasons("For", found.reasons_for if found.kind not in CANNOT_TELL else ()),
         _reasons("Against", found.reasons_against),
         "\n".join(f"- *ranks*: {prose(one.text)}" for one in found.classes[:_MOST_REASONS]),
         _differences(found),
