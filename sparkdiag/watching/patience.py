@@ -106,14 +106,22 @@ def with_sign(looks: Looks, *, at_s: float, patience: Patience) -> Looks:
 def label_of(
     diagnosis: Diagnosis | None, *, still_s: float, in_flight: bool | None, patience: Patience
 ) -> Label | None:
-    """What a closer look's result is kept as; None: not at all. ``in_flight``: None where the server does not say.
-
-    That every process is idle shows a lost message only where the server's count of requests is right, and a count may
-    be left over from a request that was aborted: so it is not called stalled here.
-    """
+    """What a closer look's result is kept as; None: not at all. ``in_flight``: None where the server does not say."""
     finding = "unknown" if diagnosis is None else diagnosis.finding
     if diagnosis is not None and finding == "stalled" and diagnosis.kind != "idle":
         return "stalled"
     if finding == "healthy" or not in_flight or still_s < patience.evidence_after_s:
         return None
     return "slow" if finding == "moving" else "unsettled"
+
+
+def as_kept(diagnosis: Diagnosis | None, label: Label) -> Diagnosis | None:
+    """The diagnosis of a capture that is called ``label``.
+
+    That every process is idle shows a lost message only where the server's count of requests is right, and a count may
+    be left over from a request that was aborted: so that is kept, and not called stalled.
+    """
+    if diagnosis is None or diagnosis.finding != "stalled" or label == "stalled":
+        return diagnosis
+    caveats = (*diagnosis.caveats, "every process is idle: a message was lost, or a count of requests is left over")
+    return diagnosis.model_copy(update={"finding": "unknown", "caveats": caveats})

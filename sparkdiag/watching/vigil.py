@@ -13,7 +13,17 @@ from sparkdiag.reproducing.signals import Terminated
 from sparkdiag.watching.closer import CloserLook, CloserLooks
 from sparkdiag.watching.keeping import Keeping
 from sparkdiag.watching.lookout import Lookout
-from sparkdiag.watching.patience import Label, Limits, Looks, Patience, after_look, label_of, may_look, with_sign
+from sparkdiag.watching.patience import (
+    Label,
+    Limits,
+    Looks,
+    Patience,
+    after_look,
+    as_kept,
+    label_of,
+    may_look,
+    with_sign,
+)
 from sparkdiag.watching.signs import Sign, looked_at, sign_of, traffic_of
 from sparkdiag.watching.vigil_seams import (
     CaptureSink,
@@ -233,7 +243,7 @@ class _Vigil:
             kv_capacity=self._lookout.kv_capacity,
             processes=self._lookout.processes,
             samples=look.samples,
-            diagnosis=look.diagnosis,
+            diagnosis=as_kept(look.diagnosis, label),
             traffic=traffic_of(self._lookout.seen),
         )
         captured, problem = self._keeping.keep(evidence, stall=stall)

@@ -6,6 +6,7 @@ Behaviour comes from the environment, so that a server under test inherits it:
 ``FAKE_VLLM_EVENTS``  a file (or FIFO with a reader) that gets one line a thing that happened: ``<pid> <role> <event>``
 ``FAKE_VLLM_GATE``    a FIFO: flag ``slow-start`` waits until somebody has written to it and closed it
 ``FAKE_VLLM_IMPORT_S``  how long API server, EngineCore and workers each "import vLLM", untitled (default 0)
+``FAKE_VLLM_HANG``    a FIFO: while it is there, flag ``hang`` makes worker 0 wait for its writer to come and go
 ``FAKE_VLLM_PASS``    iterations of integer arithmetic in one pass of the fallback (default 200000, about 10 ms)
 """
 
@@ -109,7 +110,26 @@ def hide_memory() -> None:
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
+def wait_while_hung() -> None:
+    """As a rank does whose peer never comes."""
+    path = os.environ.get("FAKE_VLLM_HANG", "")
+    if "hang" in flags() and Path(path).exists():
+        emit("worker", "hangs")
+        with Path(path).open("rb") as hanging:
+            hanging.read()
+        emit("worker", "goes on")
+
+
+def tell_of_signals() -> None:
+    """Whatever signal may be caught becomes an event, and does nothing else."""
+    if "tell-signals" in flags():
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
+            with contextlib.suppress(OSError):
+                signal.signal(number, lambda number, _frame: emit("any", f"signal {number}"))
+
+
 def obey_signals() -> None:
+    tell_of_signals()
     if "ignore-term" in flags() or ("moody" in flags() and os.getpid() % 3 == 0):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)

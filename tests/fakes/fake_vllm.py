@@ -12,7 +12,8 @@ its own session that ignores SIGTERM | ignore-term: nobody obeys SIGTERM | shm: 
 churn: worker 1 goes on making segments and orphans | moody: some processes ignore SIGTERM | linger: an API server that
 lost its engine says so and stays for 15 s | nasty: shm, orphan, churn, moody and linger |
 degenerate, wrong: what the answer is | undumpable: only CAP_SYS_PTRACE may read its processes | chatty: logs 2 MiB
-once a file ``chat`` lies beside ``FAKE_VLLM_EVENTS``.
+once a file ``chat`` lies beside ``FAKE_VLLM_EVENTS`` | hang: worker 0 waits while the FIFO
+``FAKE_VLLM_HANG`` is there | tell-signals: every signal is an event and nothing else.
 
 As in vLLM, the children stay when their parent is killed.
 """

@@ -41,6 +41,8 @@ class WorkerProc:
 
     def execute_model(self, tokens: int, context: int) -> None:
         fake.emit("worker", f"execute {tokens} {context}")
+        if self.rank == 0:
+            fake.wait_while_hung()
         for layer in range(LAYERS):
             self.kernels.sparse_attn_indexer(
                 f"model.layers.{layer}.self_attn.indexer.k_cache", tokens, max(1, context // self.dcp), self.fast

@@ -2,8 +2,8 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulated_server import KeptCaptures, Phase, PhaseKind, Simulated, began_at_s, simulate
 
-from tests.unit.watching.simulated_server import KeptCaptures, Phase, PhaseKind, Simulated, began_at_s, simulate
 from sparkdiag.evidence.diagnosis import Diagnosis
 from sparkdiag.watching.patience import ENGINE_TIMEOUT_S, Limits, Patience
 
@@ -91,9 +91,10 @@ def test_without_metrics_rounds_of_stacks_are_compared() -> None:
     phases = (Phase("decode", 600), Phase("idle", 600), Phase("stall", 280), Phase("decode", 300), Phase("stall", 280))
     found = simulate((*phases, Phase("idle", 300)), metrics=False)
     assert [round(evidence.began_s, -2) for evidence in found.captures.called("stalled")] == [1200, 1800]
-    assert all(evidence.found_s - at_s < 280 for evidence, at_s in zip(
-        found.captures.called("stalled"), (1200, 1780), strict=True
-    ))
+    assert all(
+        evidence.found_s - at_s < 280
+        for evidence, at_s in zip(found.captures.called("stalled"), (1200, 1780), strict=True)
+    )
     assert found.server.rounds < 120
 
 
@@ -111,7 +112,7 @@ def test_a_full_disk_does_not_end_a_vigil_and_is_tried_again() -> None:
     assert found.summary.captures == ()
     assert found.summary.not_kept == 1
     assert full.refused >= 2
-    assert [event.text for event in found.events if event.kind == "not-captured"][0].endswith("no space left on device")
+    assert next(one.text for one in found.events if one.kind == "not-captured").endswith("no space left on device")
 
 
 def test_captures_are_bounded_in_number() -> None:
@@ -166,7 +167,7 @@ traffic = st.lists(phases_of(HEALTHY, longest_s=1500), min_size=1, max_size=8)
 suspends = st.lists(st.tuples(st.floats(0, 9000), st.floats(1, 20_000)), max_size=3)
 
 
-@settings(max_examples=25)
+@settings(max_examples=50)
 @given(phases=traffic, suspended=suspends)
 def test_no_healthy_traffic_is_called_stalled(phases: list[Phase], suspended: list[tuple[float, float]]) -> None:
     found = simulate(phases, suspends=suspended)
@@ -174,7 +175,7 @@ def test_no_healthy_traffic_is_called_stalled(phases: list[Phase], suspended: li
     assert len(found.summary.captures) <= Limits().most_captures
 
 
-@settings(max_examples=25)
+@settings(max_examples=50)
 @given(before=traffic, seconds=st.floats(ENGINE_TIMEOUT_S, 2000), after=traffic)
 def test_every_stall_is_kept_before_the_engine_ends_itself(
     before: list[Phase], seconds: float, after: list[Phase]
