@@ -26,7 +26,7 @@ def render_triage(found: Diagnosis) -> str:
 def diagnosis_blocks(found: Diagnosis) -> tuple[str, ...]:
     """The same without a title, for a page that has more to say; bounded however many processes there are."""
     blocks = (
-        f"**Meaning.** {prose(phrases.meaning(found), at_most=600)}."
+        f"**Meaning.** {prose(phrases.meaning(found).rstrip('.'), at_most=600)}."
         + (f" {prose(found.reason, at_most=600)}" if found.reason else ""),
         _reasons("For", found.reasons_for if found.kind not in CANNOT_TELL else ()),
         _reasons("Against", found.reasons_against),

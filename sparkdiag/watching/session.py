@@ -28,7 +28,7 @@ from sparkdiag.watching.request import LOOK_LONGER_S, WatchRequest, runs_folder,
 from sparkdiag.watching.target import Target, find_target
 from sparkdiag.watching.traffic import traffic_of
 from sparkdiag.watching.unsampled import diagnosis_without_stacks
-from sparkdiag.watching.verdict import verdict_of
+from sparkdiag.watching.verdict import verdict_of, with_what_came_and_went
 
 LOOK_EVERY_S = 1.0
 LAST_LOOK_S = 3.0
@@ -213,7 +213,7 @@ def _conclude(
     looks = looks_of(observation.samples, observation.processes)
     stats, told = observation.sampling, traffic_of(observation.metrics)
     if looks:
-        diagnosis = _judged(observation)
+        diagnosis = with_what_came_and_went(_judged(observation), looks)
     else:
         why = _why_no_stacks(observation, target)
         diagnosis = diagnosis_without_stacks(observation.metrics, why=why, remedy=stats.remedy)

@@ -4,12 +4,16 @@ A verdict of ``repro`` is about a prompt of our own. Where none was sent there i
 ``stalled`` only where the diagnosis finds one.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from sparkdiag.diagnosing.signatures import match_look
 from sparkdiag.evidence.diagnosis import CANNOT_TELL, Diagnosis, DiagnosisKind, LoopFinding, ProcessDiagnosis, Reason
 from sparkdiag.evidence.dump import ProcessDump
 from sparkdiag.evidence.verdict import EvidenceItem, EvidenceSource, RankFinding, StallMode, Verdict
 
+FEWEST_LOOKS = 2
+"""Of a process at which something is taken for more than a passing moment."""
 _METRICS, _PEERS = "metrics", "process set"
 _ORDINARY: frozenset[DiagnosisKind] = frozenset(
     {"forward", "gpu-wait", "collective-wait", "queue-wait", "ray-wait", "dp-dummy", "tokenizer", "idle"}
@@ -37,9 +41,30 @@ def verdict_of(found: Diagnosis, *, looks: Sequence[ProcessDump], now_s: float) 
 
 def nothing_bad(found: Diagnosis) -> bool:
     """Whether the server was seen to be well: idle, or at work without a sign of a known stall."""
-    if found.finding == "healthy":
-        return True
-    return found.finding == "moving" and not is_suspect(found)
+    return found.finding in ("healthy", "moving") and not is_suspect(found)
+
+
+def with_what_came_and_went(found: Diagnosis, looks: Sequence[ProcessDump]) -> Diagnosis:
+    """In a server that others use requests come and go: what a known stall looks like, seen in a minority of looks,
+    decides nothing, but the server cannot be called well either."""
+    if not nothing_bad(found):
+        return found
+    kinds = Counter((look.pid, kind) for look in looks if (kind := match_look(look).kind) not in _ORDINARY)
+    names = {one.pid: one.name for one in found.processes}
+    seen = tuple(
+        Reason(source=names.get(pid, f"process {pid}"), text=f"{kind} in {count} of its looks, while others show none")
+        for (pid, kind), count in kinds.items()
+        if kind not in CANNOT_TELL and count >= FEWEST_LOOKS
+    )
+    if not seen:
+        return found
+    why = f"{found.finding} as a whole, but {seen[0].source} was seen in {seen[0].text}"
+    changes = {
+        "finding": "unknown",
+        "reasons_against": (*found.reasons_against, *seen),
+        "reason": why,
+    }
+    return found.model_copy(update=changes)
 
 
 def is_suspect(found: Diagnosis) -> bool:
