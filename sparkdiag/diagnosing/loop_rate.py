@@ -52,7 +52,7 @@ def _rate(
     track: Track, nested: Track | None, samples: Sequence[Sample], points: Sequence[tuple[float, float]]
 ) -> float | None:
     if len(points) >= _FROM_LOOKS:
-        slope = _median_slope(points)
+        slope = median_slope(points)
     else:
         slopes, looks = [], 0
         for run in track.runs:
@@ -99,7 +99,7 @@ def _width(track: Track, samples: Sequence[Sample]) -> int:
     return int(median(positive)) if edges and positive else min(positive, default=1)
 
 
-def _median_slope(points: Sequence[tuple[float, float]]) -> float | None:
+def median_slope(points: Sequence[tuple[float, float]]) -> float | None:
     """Median of the slopes between all pairs (Theil and Sen), https://doi.org/10.1080/01621459.1968.10480934."""
     stride = max(1, -(-len(points) // _MOST_POINTS))
     some = [*points[:-1:stride], points[-1]]
