@@ -15,6 +15,8 @@ NEAR_FRAMES = 8
 """How many innermost frames that say something (no wrappers, no locks and queues of the standard library) are
 ``near``: a collective or a queue of the engines is at most this deep in its own helpers."""
 
+MAIN = "MainThread"
+
 FRAMES_READ = 400
 """Frames of one thread that are looked at: deeper recursion repeats itself. The frames of a parent that a forked child
 keeps below its fork are not looked at either: they are where the parent was when it forked."""
@@ -61,22 +63,10 @@ class Found:
 
 
 def see_threads(look: ProcessDump) -> tuple[Seen, ...]:
-    """The threads that have frames, as sets."""
-    main = main_thread(look)
-    return tuple(_see(thread, main=thread is main) for thread in look.threads if thread.frames)
-
-
-def main_thread(look: ProcessDump) -> DumpThread | None:
-    """The thread called MainThread; where the paste names none, the first that is no helper."""
-    first: DumpThread | None = None
-    for thread in look.threads:
-        if not thread.frames:
-            continue
-        if thread.name == "MainThread":
-            return thread
-        if first is None and not _see(thread, main=False).every & signature_book().helper:
-            first = thread
-    return first
+    """The threads that have frames, as sets. Where the paste names no main thread, every thread may be it."""
+    shown = [thread for thread in look.threads if thread.frames]
+    named = any(thread.name == MAIN for thread in shown)
+    return tuple([_see(thread, main=thread.name == MAIN or not named) for thread in shown])
 
 
 def _see(thread: DumpThread, *, main: bool) -> Seen:
@@ -86,6 +76,7 @@ def _see(thread: DumpThread, *, main: bool) -> Seen:
     natives: list[bool] = []
     leaf = near = every = 0
     in_leaf, told = True, 0
+    wrapper, fork = book.wrapper, book.fork
     for frame in thread.frames[:FRAMES_READ]:
         found, native = look_up(frame.function, frame.path, frame.native)
         sets.append(found)
@@ -93,11 +84,11 @@ def _see(thread: DumpThread, *, main: bool) -> Seen:
         every |= found
         if in_leaf:
             leaf |= found
-            in_leaf = native or bool(found & book.wrapper)
+            in_leaf = native or bool(found & wrapper)
         if told < NEAR_FRAMES:
             near |= found
             told += not native and not found & dull
-        if found & book.fork:
+        if found & fork:
             break
     return Seen(thread, main, tuple(sets), tuple(natives), leaf, near, every)
 
@@ -121,19 +112,17 @@ def _fits(rule: Rule, leaf: int, near: int, every: int, role: str | None) -> boo
     return not rule.signature.roles or role is None or role in rule.signature.roles
 
 
-def found_in(seen: Seen, others: int, *, role: str | None, book: Book) -> tuple[Found, ...]:
-    """Everything that this thread is found to be, what says most first. ``others``: sets of all other threads."""
+def found_in(seen: Seen, *, role: str | None, book: Book) -> tuple[Found, ...]:
+    """Everything that this thread is found to be, what says most first."""
     found = []
     for rule in _fitting(seen.leaf, seen.near, seen.every, role):
-        if rule.elsewhere and not others & rule.elsewhere:
-            continue
-        if rule.alone & others:
-            continue
-        if rule.signature.thread != "any" and (rule.signature.thread == "main") is not seen.main:
+        asked = rule.signature.thread
+        if (asked == "main" and not seen.main) or (asked == "other" and seen.thread.name == MAIN):
             continue
         at = next((index for index, sets in enumerate(seen.sets) if sets & rule.decisive), 0)
         found.append(Found(seen, rule, at, rule.weight))
-    if seen.every & book.model and (at_model := seen.telling) is not None:
+    in_model = bool(seen.every & book.model) and not seen.every & book.side
+    if in_model and (at_model := seen.telling) is not None:
         found.append(Found(seen, None, at_model, SAYS["model"]))
     return tuple(sorted(found, key=_says_most))
 
@@ -147,9 +136,9 @@ def _says_most(found: Found) -> tuple[int, int, int, int]:
 
 def is_helper(seen: Seen, found: Sequence[Found], book: Book) -> bool:
     """Whether a thread says nothing of what the process does: a monitor, a watchdog, a pool's waiting thread."""
-    if seen.thread.name == "MainThread":
+    if seen.thread.name == MAIN:
         return False
-    if seen.every & book.helper and not seen.main:
+    if seen.every & book.helper:
         return True
     return not found and seen.telling is None
 
@@ -158,15 +147,10 @@ def decide(look: ProcessDump) -> tuple[Found | None, tuple[Found, ...], tuple[Se
     """The thread and signature that say most of the process, the runners-up of other threads or kinds, and the threads
     that are no helpers."""
     book = signature_book()
-    threads = see_threads(look)
     telling: list[Seen] = []
     ranked: list[Found] = []
-    for index, seen in enumerate(threads):
-        others = 0
-        for other, each in enumerate(threads):
-            if other != index:
-                others |= each.every
-        found = found_in(seen, others, role=look.role, book=book)
+    for seen in see_threads(look):
+        found = found_in(seen, role=look.role, book=book)
         if is_helper(seen, found, book):
             continue
         telling.append(seen)

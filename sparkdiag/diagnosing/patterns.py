@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
-from typing import Literal
+from itertools import chain
 
 SEEN_FRAMES = 20_000
 """Distinct (function, path) pairs whose answer is kept; a large server's own code has a few thousand."""
@@ -36,12 +36,13 @@ _SUFFIX = re.compile(r"(?:@@?[A-Z][\w.]*|\.(?:constprop|isra|part|cold|localalia
 _LIBRARY = re.compile(r"(\.so|\.dylib|\.dll)\b.*\Z")
 _LIBRARY_VERSION = re.compile(r"-[\d.]+(?=\.so\Z)")
 
-FrameSort = Literal["python", "native"]
+_EDGE = 2
+"""Characters at a name's edge by which patterns with ``*`` are found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One parsed pattern; exactly one of ``name``, ``glob``, ``scope`` and ``of_set`` is set, or none: any function."""
+    """One parsed pattern: one of ``name``, ``glob``, ``scope`` and ``of_set``, or none of them for any function."""
 
     text: str
     negative: bool = False
@@ -141,6 +142,10 @@ class FrameIndex:
 
     _by_name: dict[str, list[tuple[Pattern, int]]] = field(default_factory=dict)
     _by_tail: dict[str, list[tuple[Pattern, int]]] = field(default_factory=dict)
+    _by_start: dict[str, list[tuple[Pattern, int]]] = field(default_factory=dict)
+    _by_end: dict[str, list[tuple[Pattern, int]]] = field(default_factory=dict)
+    """Names with ``*``, by the two characters that they begin or end with."""
+    _scopes: list[tuple[Pattern, int]] = field(default_factory=list)
     _slow: list[tuple[Pattern, int]] = field(default_factory=list)
     _sets: list[_Set] = field(default_factory=list)
     _bits: dict[str, int] = field(default_factory=dict)
@@ -155,16 +160,23 @@ class FrameIndex:
         return self._bits[name]
 
     def _add(self, pattern: Pattern, bit: int) -> None:
+        entry = (pattern, bit)
+        literal = pattern.text.removeprefix("!").partition("@")[0]
         if pattern.name is not None:
-            self._by_name.setdefault(pattern.name, []).append((pattern, bit))
-        elif pattern.path and pattern.glob is None and pattern.scope is None and "*" not in pattern.path[-1]:
-            self._by_tail.setdefault(pattern.path[-1], []).append((pattern, bit))
+            self._by_name.setdefault(pattern.name, []).append(entry)
+        elif pattern.scope is not None:
+            self._scopes.append(entry)
+        elif pattern.glob is not None and "*" not in literal[:_EDGE] and len(literal) > _EDGE:
+            self._by_start.setdefault(literal[:_EDGE], []).append(entry)
+        elif pattern.glob is not None and "*" not in literal[-_EDGE:] and len(literal) > _EDGE:
+            self._by_end.setdefault(literal[-_EDGE:], []).append(entry)
+        elif pattern.glob is None and "*" not in pattern.path[-1]:
+            self._by_tail.setdefault(pattern.path[-1], []).append(entry)
         else:
-            self._slow.append((pattern, bit))
+            self._slow.append(entry)
 
     def _look_up(self, function: str, path: str | None, said: bool) -> tuple[int, bool]:
         name, parts = bare_name(function), path_parts(path)
-        full = function[:LONGEST]
         atoms = 0
         for pattern, bit in self._by_name.get(name, ()):
             if _path_fits(pattern, parts):
@@ -173,13 +185,15 @@ class FrameIndex:
             for pattern, bit in self._by_tail.get(part, ()):
                 if _holds(parts, pattern.path, named=False):
                     atoms |= bit
-        for pattern, bit in self._slow:
-            if pattern.glob is not None and not pattern.glob(name):
-                continue
-            if pattern.scope is not None and pattern.scope not in full:
-                continue
-            if _path_fits(pattern, parts):
+        globs = (self._by_start.get(name[:_EDGE], ()), self._by_end.get(name[-_EDGE:], ()), self._slow)
+        for pattern, bit in chain.from_iterable(globs):
+            if (pattern.glob is None or pattern.glob(name)) and _path_fits(pattern, parts):
                 atoms |= bit
+        if "::" in function:
+            full = function[:LONGEST]
+            for pattern, bit in self._scopes:
+                if pattern.scope is not None and pattern.scope in full and _path_fits(pattern, parts):
+                    atoms |= bit
         return self._sets_of(atoms), is_native(function, path, said=said)
 
     def _sets_of(self, atoms: int) -> int:

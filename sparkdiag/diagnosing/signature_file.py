@@ -21,7 +21,7 @@ Says = Literal["work", "step", "wait", "model", "aside", "rest"]
 
 SAYS: dict[Says, int] = {"work": 6, "step": 5, "wait": 4, "model": 3, "aside": 2, "rest": 1}
 
-OWN_SETS = ("wrapper", "plumbing", "helper", "fork", "model", "engine")
+OWN_SETS = ("wrapper", "plumbing", "helper", "fork", "model", "side", "engine")
 """Sets that the matching itself asks for."""
 
 
@@ -47,8 +47,6 @@ class Signature(BaseModel):
     near: tuple[str, ...] = ()
     stack: tuple[tuple[str, ...], ...] = ()
     absent: tuple[str, ...] = ()
-    elsewhere: tuple[str, ...] = ()
-    alone: tuple[str, ...] = ()
     roles: tuple[Role, ...] = ()
     thread: Literal["main", "other", "any"] = "any"
 
@@ -74,8 +72,6 @@ class Rule:
     near: int
     stack: tuple[int, ...]
     absent: int
-    elsewhere: int
-    alone: int
     decisive: int
     """The frames that the answer names: those of ``leaf``, else of ``near``, else of the first of ``stack``."""
 
@@ -91,6 +87,7 @@ class Book:
     helper: int
     fork: int
     model: int
+    side: int
     engine: int
 
 
@@ -132,8 +129,6 @@ def _places(signature: Signature) -> dict[str, tuple[str, ...]]:
         "leaf": signature.leaf,
         "near": signature.near,
         "absent": signature.absent,
-        "elsewhere": signature.elsewhere,
-        "alone": signature.alone,
     }
     return {place: patterns for place, patterns in {**named, **stack}.items() if patterns}
 
@@ -151,8 +146,6 @@ def _rule(signature: Signature, order: int, index: FrameIndex) -> Rule:
         near=near,
         stack=stack,
         absent=bits.get("absent", 0),
-        elsewhere=bits.get("elsewhere", 0),
-        alone=bits.get("alone", 0),
         decisive=leaf or near or stack[0],
     )
 

@@ -80,12 +80,13 @@ def _because(found: Found) -> str:
 
 
 def _others(best: Found, rest: tuple[Found, ...]) -> tuple[str, ...]:
-    """What speaks of another kind, a thread's own strongest sign first; resting threads say nothing against."""
+    """What speaks of another kind, strongest first; what rests or is done aside says nothing against."""
     kind = best.rule.signature.kind if best.rule else "forward"
     told: dict[str, str] = {}
     for each in rest:
         other = each.rule.signature.kind if each.rule else "forward"
-        if other == kind or other in told or each.weight <= SAYS["rest"]:
+        said = each.rule is None and each.seen is best.seen
+        if said or other == kind or other in told or each.weight <= SAYS["aside"]:
             continue
         thread = each.seen.thread.name
         told[other] = f"{other}: {_because(each)}" + (f" ({thread})" if thread and each.seen is not best.seen else "")
@@ -116,14 +117,15 @@ def _cannot_tell(look: ProcessDump, telling: tuple[Seen, ...]) -> Match:
             next_step="py-spy dump --pid PID of the engine's own process (pgrep -f 'EngineCore|sglang|vllm')",
             because=f"{at} and the frames around it belong to no engine that is known",
         )
-    main = next((seen for seen in known if seen.main and seen.telling is not None), None)
-    if main is None:
+    mains = [seen for seen in known if seen.main and seen.telling is not None]
+    if not mains:
         return Match(
             kind="helper-threads-only",
             meaning="No thread in it shows what the process works at or waits for.",
             next_step=_DUMP_ALL,
             because="the threads of the engine that are shown wait for work of their own",
         )
+    main = min(mains, key=lambda seen: [(frame.function, frame.path or "") for frame in seen.thread.frames])
     frame = main.thread.frames[main.telling or 0]
     return Match(
         kind="forward",
