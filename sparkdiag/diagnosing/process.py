@@ -63,11 +63,19 @@ def read_process(looks: Sequence[ProcessDump], *, name: str) -> Read:
 
 
 def _leading(matches: Sequence[Match]) -> Match:
-    """The kind seen most, of those that say something; of equals the later, in its last look."""
+    """The kind seen most, of those that say something; of equals the later, in its last look.
+
+    A step that launches, waits and compiles in turn is explained by the work that was seen in a third of its looks, not
+    by the waits between (https://github.com/vllm-project/vllm/pull/41834: three looks, one of them inside the compiler).
+    """
     telling = [match for match in matches if match.kind not in CANNOT_TELL] or list(matches)
     counts = Counter(match.kind for match in telling)
     most = max(counts.values())
-    return next(match for match in reversed(telling) if counts[match.kind] == most)
+    leading = next(match for match in reversed(telling) if counts[match.kind] == most)
+    if leading.kind not in ("gpu-wait", "forward"):
+        return leading
+    works = (match for match in reversed(telling) if match.names_work and 3 * counts[match.kind] >= len(telling))
+    return next(works, leading)
 
 
 def _confidence(match: Match, *, agreeing: int, looks: Sequence[ProcessDump]) -> Confidence:

@@ -29,6 +29,8 @@ class Match(Value):
     """What this state means by itself; None: seen in healthy and in stalled servers."""
     waits: bool = False
     """For somebody else: another process, a peer, a client."""
+    names_work: bool = False
+    """The signature names the very work that takes the time, not a wait or a place."""
     because: str = ""
     """What in the stack decided it: ``all_gather in torch/distributed below execute_model``."""
     others: tuple[str, ...] = ()
@@ -54,6 +56,7 @@ def match_look(look: ProcessDump) -> Match:
         reference=signature.reference if signature else None,
         healthy=signature.healthy if signature else None,
         waits=signature.waits if signature else False,
+        names_work=best.weight == SAYS["work"],
         because=_because(best),
         others=_others(best, rest),
     )
