@@ -12,6 +12,8 @@ _LONGEST = 20_000
 """Longer symbols are cut before they are looked at; Eigen's and cutlass's reach some thousand characters."""
 _VERSION = re.compile(r"@{1,2}[A-Z][\w.]*")
 _SUFFIX = re.compile(r"(?:\.(?:constprop|isra|part|cold|lto_priv|localalias|llvm|clone|str|warm|hot)(?:\.\d+)*)+\Z")
+_RUST_HASH = re.compile(r"::h[0-9a-f]{16}\Z")
+"""At the end of every Rust symbol of the older mangling (tokenizers, py-spy)."""
 _ANONYMOUS = "(anonymous namespace)"
 _QUALIFIERS = (" const", " volatile", " &&", " &", " noexcept", " [inlined]", " (inlined)")
 
@@ -26,7 +28,7 @@ def bare_native(symbol: str) -> str:
         name = _VERSION.sub("", name)
     if "(" in name or "<" in name or "[" in name:
         name = _without_brackets(name)
-    name = _SUFFIX.sub("", _without_qualifiers(name)).removeprefix("__GI_")
+    name = _RUST_HASH.sub("", _SUFFIX.sub("", _without_qualifiers(name)).removeprefix("__GI_"))
     parts = name.split("::")
     while len(parts) > 1 and (parts[-1].startswith(("{lambda", "{closure", "{unnamed")) or parts[-1] == "operator()"):
         if parts[-1] == "operator()" and not parts[-2].startswith("{lambda"):

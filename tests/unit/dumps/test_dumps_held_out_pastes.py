@@ -25,16 +25,21 @@ class Paste:
     more: dict[str, Any]
 
     @classmethod
-    def called(cls, name: str) -> "Paste":
-        side = json.loads((PASTES / f"{name}.json").read_text())
+    def called(cls, paste: str) -> "Paste":
+        side = json.loads((PASTES / f"{paste}.json").read_text())
         threads = [
             [
-                (thread["name"], [frame for frame in thread["frames"] if frame not in NAMELESS])
+                (thread["name"], [plain(name) for name in thread["frames"] if name not in NAMELESS])
                 for thread in one["threads"]
             ]
             for one in side["processes"]
         ]
-        return cls((PASTES / f"{name}.txt").read_bytes().decode(), threads, side)
+        return cls((PASTES / f"{paste}.txt").read_bytes().decode(), threads, side)
+
+
+def plain(name: str) -> str:
+    """``__GI___poll`` is how glibc calls ``__poll`` within itself."""
+    return name.removeprefix("__GI_")
 
 
 def functions(thread: DumpThread) -> list[str]:
