@@ -18,7 +18,7 @@ Family = Literal["py-spy", "other"]
 
 _SIGNS = (
     'File "', '"frames"', "#", "%Own", "% ", "most recent call", "Traceback", "Stack dump", "Call to ", "Return from ",
-    "LWP ", ";", "Fatal Python", "Collecting samples", "(in ",
+    "LWP ", ";", "Fatal Python", "Collecting samples", "(in ", "OpType=", "failed collective",
 )  # fmt: skip
 """Without any of these there is nothing but ``py-spy dump`` in a text: nearly always."""
 _STARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -32,6 +32,12 @@ _STARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("gdb", re.compile(r"\s*Thread \d{1,9} \((?:Thread 0x|LWP )|\s*\(gdb\)|\s*\[Switching to thread")),
     ("banner", re.compile(r"\s*[~+=*#-]{3,} ?Stack of ")),
+    (
+        "collective",
+        re.compile(
+            r".{0,400}?(?:Watchdog caught collective|\bWork[A-Z]{2,6}\(SeqNum|Stack trace of the failed collective)"
+        ),
+    ),
     ("traceback", re.compile(r"\s*Traceback \(most recent call last\)")),
     ("sample", re.compile(r"\s*Call graph:|\s*Analysis of sampling ")),
     ("top", re.compile(r".{0,2000}?%Own\s+%Total\b|\s*\d{1,3}\.\d\d%\s+\d{1,3}\.\d\d%\s|\s*Collecting samples from '")),
@@ -41,7 +47,7 @@ _STARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 _WEAK = frozenset({"hash", "file"})
 """Lines of formats that have a header of their own; they begin a piece only where none is being read."""
-_HEADED = frozenset({"ray", "pystack", "faulthandler", "gdb", "traceback", "banner", "trace", "sample"})
+_HEADED = frozenset({"ray", "pystack", "faulthandler", "gdb", "traceback", "banner", "trace", "sample", "collective"})
 _GROW = frozenset({"gdb", "pystack", "faulthandler"})
 """Formats whose first thread is often quoted without its header."""
 _MOST_CAPTIONS = 12

@@ -51,10 +51,20 @@ class Collectives:
         """Whether a line tells of a collective that ran out of time."""
         return ("OpType=" in text and "Watchdog caught" in text) or text.startswith("WorkNCCL(")
 
+    @staticmethod
+    def is_frame(text: str) -> bool:
+        """Whether a line is a frame of such a stack, of which the head is often not quoted."""
+        return (
+            text.startswith("#")
+            and text.endswith(tuple("0123456789"))
+            and ".py:" in text
+            and _FRAME.match(text) is not None
+        )
+
     def take(self, line: str) -> bool:
         """Whether ``line`` is of these; it is kept then."""
         text = line.strip()[:_LONGEST]
-        if self._stack and text.startswith("#") and (match := _FRAME.match(text)):
+        if text.startswith("#") and (match := _FRAME.match(text)) and (self._stack or match["path"].endswith(".py")):
             self._frame(match)
             return True
         self._stack = False

@@ -15,7 +15,7 @@ from sparkdiag.evidence.dump import DumpFrame, DumpThread, DumpTool, ProcessDump
 
 _SEEN_AT_MOST = 400
 """Lines that ``claims`` looks at."""
-_MOST_CAPTIONS = 12
+_MOST_CAPTIONS = 5
 _FENCE = "```"
 _ROOTS = frozenset(
     {"<module>", "_run_module_as_main", "_run_code", "spawn_main", "_main", "_bootstrap", "_run_wrapper", "main_loop"}
@@ -154,6 +154,8 @@ class _Reader:
         self._thread: Thread | None = None
         self._broke = False
         """A fence, or words between, since the last frame."""
+        self._apart = False
+        """What came last was neither a frame nor a header."""
         self._blank = False
         self._in_block = False
         self._block_indent = 0
@@ -247,7 +249,7 @@ class _Reader:
         if known:
             look.ids.add(ident)
         look.has_main = look.has_main or is_main
-        self._captions, self._caption_at, self._broke = [], None, False
+        self._captions, self._caption_at, self._broke, self._apart = [], None, False, False
         self._thread = Thread(head)
         look.threads.append(self._thread)
 
@@ -270,6 +272,7 @@ class _Reader:
             thread = self._thread = Thread(None, whole=False)
             look.threads.append(thread)
         thread.add(found.frame)
+        self._apart = False
 
     def _begins_anew(self, thread: Thread) -> bool:
         """Of stacks without headers the next one begins after a blank line, where the last ended at its root."""
@@ -278,8 +281,9 @@ class _Reader:
         return thread.frames[-1].name in _ENDS
 
     def _bare(self, found: Told, text: str, index: int) -> None:
-        if self._thread is None or self._blank or self._broke:
+        if self._thread is None or self._blank or self._broke or self._apart:
             self._other(text, index)
+            self._captions, self._caption_at = [], None
         else:
             self._frame(found, index)
 
@@ -299,6 +303,7 @@ class _Reader:
         if text.startswith(_FENCE):
             self._broke = True
             return
+        self._apart = True
         if self._look is not None and self._look.threads:
             self._look.not_understood += 1
             if self._thread is not None and self._thread.head is None:

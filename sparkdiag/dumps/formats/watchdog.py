@@ -50,6 +50,8 @@ def claims(lines: Sequence[str]) -> float:
             best = max(best, 0.9)
         elif Collectives.is_one(text):
             best = 0.95
+        elif Collectives.is_frame(text[:_LONGEST]):
+            best = max(best, 0.75)
         elif text == _TRACEBACK or _STACK.match(text):
             header = True
         elif text:
