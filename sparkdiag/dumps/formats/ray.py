@@ -5,6 +5,7 @@ https://github.com/ray-project/ray/blob/master/python/ray/scripts/scripts.py (``
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from sparkdiag.dumps.formats import pyspy_text
 from sparkdiag.dumps.kept import MOST_PROCESSES, kept_id, kept_title
@@ -29,7 +30,7 @@ def read(lines: Sequence[str]) -> tuple[ProcessDump, ...]:
     starts = [at for at, line in enumerate(lines) if line.lstrip().startswith(_HEADER)]
     looks = [_with(look, None, None) for look in pyspy_text.read(lines[: starts[0] if starts else len(lines)])]
     failed = 0
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, end in pairwise([*starts, len(lines)]):
         match = _PS.match(lines[start].strip()[:_LONGEST])
         pid, title = (None, None) if match is None else (kept_id(match["pid"]), _command(match["rest"] or ""))
         found = pyspy_text.read(lines[start + 1 : end])
