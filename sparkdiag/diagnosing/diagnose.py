@@ -6,6 +6,7 @@ from sparkdiag.diagnosing.classes import odd_ones, rank_classes
 from sparkdiag.diagnosing.comparing import differences
 from sparkdiag.diagnosing.finding import confidence_of, decider, finding_of
 from sparkdiag.diagnosing.grouping import by_process, names_of, over_time
+from sparkdiag.diagnosing.lagging import waiting_for_peers, with_laggards
 from sparkdiag.diagnosing.next_step import next_step
 from sparkdiag.diagnosing.process import Read, read_process
 from sparkdiag.evidence.diagnosis import CANNOT_TELL, Diagnosis, ProcessDiagnosis, Reason, Traffic
@@ -28,9 +29,9 @@ def diagnose_processes(groups: Sequence[Sequence[ProcessDump]], *, traffic: Traf
         return Diagnosis(kind="not-an-engine", reason="there is no stack", next_step=next_step([], 0, "unknown"))
     looks = [look for group in groups for look in group]
     names = names_of(groups)
-    reads = [read_process(group, name=name) for group, name in zip(groups, names, strict=True)]
+    reads = with_laggards([read_process(group, name=name) for group, name in zip(groups, names, strict=True)])
     found = [read.found for read in reads]
-    waiting = frozenset(index for index, read in enumerate(reads) if read.waits)
+    waiting = frozenset(index for index, read in enumerate(reads) if read.waits) | waiting_for_peers(reads)
     odd = odd_ones(found, waiting=waiting)
     decides = decider(reads, odd)
     finding, why = finding_of(reads, decides, traffic)

@@ -113,13 +113,7 @@ def _cannot_tell(look: ProcessDump, telling: tuple[Seen, ...]) -> Match:
     known = [seen for seen in telling if seen.every & book.engine]
     titled = (look.role is not None and look.role != "other") or (look.title or "").startswith(_ENGINE_TITLES)
     if not known and not titled and any(seen.telling is not None for seen in telling):
-        at = min((seen.thread.frames[seen.telling or 0].function for seen in telling), default="")
-        return Match(
-            kind="not-an-engine",
-            meaning="No frame of an inference engine, a collective or a device wait is in it.",
-            next_step="py-spy dump --pid PID of the engine's own process (pgrep -f 'EngineCore|sglang|vllm')",
-            because=f"{at} and the frames around it belong to no engine that is known",
-        )
+        return _of_no_engine(telling)
     mains = [seen for seen in known if seen.main and seen.telling is not None]
     if not mains:
         return Match(
@@ -139,6 +133,27 @@ def _cannot_tell(look: ProcessDump, telling: tuple[Seen, ...]) -> Match:
         meaning="Inside the engine, at a function that no signature knows.",
         next_step=_LOOK_AGAIN,
         because=f"{frame.name}{f' in {frame.path}' if frame.path else ''}, and no signature fits",
+    )
+
+
+def _of_no_engine(telling: tuple[Seen, ...]) -> Match:
+    """Names the function where the main thread runs code of its own; none where it waits for something."""
+    shown = [seen for seen in telling if seen.telling is not None]
+    chosen = min(shown, key=lambda seen: (not seen.main, [frame.function for frame in seen.thread.frames]))
+    frame = chosen.thread.frames[chosen.telling or 0]
+    runs = chosen.main and not any(
+        sets & signature_book().plumbing and not native
+        for sets, native in zip(chosen.sets[: chosen.telling], chosen.native[: chosen.telling], strict=True)
+    )
+    return Match(
+        kind="not-an-engine",
+        function=frame.function if runs else None,
+        path=frame.path if runs else None,
+        line=frame.line if runs else None,
+        thread=chosen.thread.name if runs else None,
+        meaning="No frame of an inference engine, a collective or a device wait is in it.",
+        next_step="py-spy dump --pid PID of the engine's own process (pgrep -f 'EngineCore|sglang|vllm')",
+        because=f"{frame.name} and the frames around it belong to no engine that is known",
     )
 
 
