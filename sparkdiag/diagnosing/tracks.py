@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from statistics import median
 
 from sparkdiag.diagnosing.chains import Chain, Sample
 from sparkdiag.diagnosing.loop_names import bound_for, is_end, is_index, is_step, same_stem
@@ -20,7 +21,9 @@ _KIN_BITS, _BOUND_BITS, _STEP_BITS, _EDGE_BITS = 2.5, 1.0, 3.0, 2.0
 _OUTLIER_BITS, _AGAIN_BITS = 3.0, 2.0
 _MOST = 0.8
 _RISES_A_CALL = 3
-"""Where a value begins anew, it must have risen so often for each time: else the looks are too far apart to tell."""
+"""For each time that it begins anew it must have risen so often: else the looks are too far apart to tell, ..."""
+_STEADY_RISES, _STEADY_SHARE, _STEADY_BITS, _STEADY_A_CALL = 8, 0.2, 3.0, 1.5
+"""... unless it always rises at the same pace, which values of different calls would not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +43,17 @@ class Track:
     step: str | None = None
     edge: str | None = None
     """The local that runs ahead of it by one pass: ``k_end``."""
+    steady: bool = False
 
     @property
     def bits(self) -> float:
-        return self.rises - _OUTLIER_BITS * self.outliers - _AGAIN_BITS * self.again + self.prior_bits
+        return (
+            self.rises
+            - _OUTLIER_BITS * self.outliers
+            - _AGAIN_BITS * self.again
+            + self.prior_bits
+            + _STEADY_BITS * self.steady
+        )
 
     @property
     def structured(self) -> bool:
@@ -55,7 +65,8 @@ class Track:
         looks = sum(len(run) for run in self.runs) + self.outliers
         if self.rises < 1 or self.bits < ENOUGH_BITS or self.outliers > (max(1, looks // 6) if looks > 3 else 0):
             return False
-        return self.rises >= _RISES_A_CALL * self.again and (self.rises > 1 or self.structured)
+        a_call = _STEADY_A_CALL if self.steady else _RISES_A_CALL
+        return self.rises >= a_call * self.again and (self.rises > 1 or self.structured)
 
 
 def track_of(
@@ -92,8 +103,24 @@ def track_of(
         rises=rises,
         step=step,
         edge=edge,
+        steady=_is_steady(name, samples, runs),
         prior_bits=_prior(name, track, step, edge),
     )
+
+
+def _is_steady(name: str, samples: Sequence[Sample], runs: Sequence[Sequence[int]]) -> bool:
+    """Whether most rises are of one pace."""
+    paces = []
+    for run in runs:
+        for a, b in pairwise(run):
+            before, after = samples[a], samples[b]
+            if before.at_s is not None and after.at_s is not None and after.at_s > before.at_s:
+                paces.append((after.values[name] - before.values[name]) / (after.at_s - before.at_s))
+    rising = [pace for pace in paces if pace > 0]
+    if len(rising) < _STEADY_RISES:
+        return False
+    middle = median(rising)
+    return median(abs(pace - middle) for pace in rising) <= _STEADY_SHARE * middle
 
 
 def _prior(name: str, track: Track, step: str | None, edge: str | None) -> float:
