@@ -5,7 +5,7 @@ from pathlib import Path
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.timeline import GpuPoint
 from sparkdiag.harmless.printable import printable
-from sparkdiag.reporting.phrases import headline, looking_cost, not_by_pyspy, verdict_sentence
+from sparkdiag.reporting.phrases import looking_cost, not_by_pyspy, verdict_sentence
 from sparkdiag.reporting.triage import triage_text
 
 _MOST_GPUS = 8
@@ -17,7 +17,7 @@ def watched_summary(stored: StoredRun, *, report: Path | None = None) -> str:
     record = stored.record
     lines = []
     if stored.observation.client.sent is not None or record.diagnosis is None:
-        lines += [f"prompt:   {headline(stored)}: {verdict_sentence(stored)}"]
+        lines += [f"prompt:   {verdict_sentence(stored)}"]
         lines += [f"traffic:  {note.text}" for note in stored.notes if note.source == "metrics"]
     text = triage_text(record.diagnosis) if record.diagnosis is not None else ""
     lines += [f"server:   {_server(stored)}", *_dcp(stored), *_gpus(stored.observation.gpus)]

@@ -12,6 +12,7 @@ from sparkdiag.evidence.client import AnswerScored
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.verdict import Baseline, EvidenceItem, Verdict
 from sparkdiag.judging.baseline import reference_baseline
+from sparkdiag.judging.judge import NO_BASELINE
 from sparkdiag.observing.observer import Observer
 from sparkdiag.reproducing.driver import Driver
 from sparkdiag.reproducing.running import RunInProgress
@@ -25,6 +26,9 @@ from sparkdiag.watching.traffic import Company, company_of, metrics_words
 BEFORE_S, AFTER_S = 4.0, 3.0
 """How long the server is looked at without our prompt, before and after: a few scrapes."""
 CANCEL_TIMEOUT_S = 5.0
+NO_BASELINE_HERE = (
+    "no healthy time to compare with: --baseline-s SECONDS, the time of the same prompt where all is well"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +100,12 @@ def drive_needle(
     run.note("metrics", company.words)
     item = EvidenceItem(source="metrics", text=company.words)
     side = "evidence_for" if company.shared is False else "evidence_against"
-    told = verdict.model_copy(update={side: (*getattr(verdict, side), item), "decided_at_s": observation.now_s})
-    return observation, told
+    changes = {
+        side: (*getattr(verdict, side), item),
+        "decided_at_s": observation.now_s,
+        "reason": verdict.reason.replace(NO_BASELINE, NO_BASELINE_HERE) if verdict.reason else None,
+    }
+    return observation, verdict.model_copy(update=changes)
 
 
 def _before(run: RunInProgress, request: WatchRequest, needle: Needle, *, observer: Observer) -> None:

@@ -103,7 +103,8 @@ class Company(Value):
         if self.before_waiting:
             parts.append(f"{self.before_waiting:.0f} waited")
         if self.most_running is not None:
-            parts.append(f"up to {self.most_running:.0f} ran with it")
+            waited = f" and {self.most_waiting:.0f} waited" if self.most_waiting else ""
+            parts.append(f"while it was there up to {self.most_running:.0f} ran{waited}, ours included")
         if self.others_prompt_tokens:
             parts.append(f"{self.others_prompt_tokens:.0f} prompt tokens of others were counted meanwhile")
         if self.others_generated_tokens:
