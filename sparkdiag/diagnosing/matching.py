@@ -46,6 +46,24 @@ class Seen:
                 return index
         return None
 
+    @property
+    def rests(self) -> bool:
+        """A side thread's own loop that waits for work: a wait of the standard library, one function around it."""
+        if self.thread.name == MAIN:
+            return False
+        book = signature_book()
+        telling, waits = 0, False
+        for sets, native in zip(self.sets, self.native, strict=True):
+            if native or sets & book.wrapper:
+                continue
+            if sets & book.plumbing:
+                waits = waits or not telling
+            elif telling or not waits:
+                return False
+            else:
+                telling += 1
+        return waits and telling == 1
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -138,7 +156,7 @@ def is_helper(seen: Seen, found: Sequence[Found], book: Book) -> bool:
     """Whether a thread says nothing of what the process does: a monitor, a watchdog, a pool's waiting thread."""
     if seen.thread.name == MAIN:
         return False
-    if seen.every & book.helper:
+    if seen.every & book.helper or (seen.rests and not seen.main):
         return True
     return not found and seen.telling is None
 
@@ -166,4 +184,4 @@ def _decides(found: Found) -> tuple[object, ...]:
     weight, at, conditions, order = _says_most(found)
     thread = found.seen.thread
     text = tuple((frame.function, frame.path or "", frame.line or 0) for frame in thread.frames[:20])
-    return (weight, not found.seen.main, at, conditions, order, thread.name or "", text)
+    return (found.seen.rests, weight, not found.seen.main, at, conditions, order, thread.name or "", text)

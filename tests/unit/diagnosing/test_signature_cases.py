@@ -148,6 +148,14 @@ CASES = [  # one stack a line, however long: they are read as a table
     ("idle", "recv_pyobj (zmq/sugar/socket.py) < event_loop (sglang/srt/managers/detokenizer_manager.py)"),
     ("idle", "main_loop (ray/_private/worker.py) < <module> (ray/_private/workers/default_worker.py)"),
     ("idle", "read (libc.so.6) < main (multiprocessing/resource_tracker.py) < <module> (<string>)"),
+    # ----------------------------------------------------------------------------------------- the watchers' own words
+    ("collective-wait", "c10::Error::Error (libc10.so) < c10d::ProcessGroupNCCL::WorkNCCL::checkTimeout (libtorch_cuda.so) < c10d::ProcessGroupNCCL::watchdogHandler (libtorch_cuda.so) < c10d::ProcessGroupNCCL::ncclCommWatchdog (libtorch_cuda.so)"),
+    ("collective-wait", f"?? (libnccl.so.2) < ncclGroupEndInternal (libnccl.so.2) < _PyEval_EvalFrameDefault (python3.12) < {RUN}"),
+    ("tokenizer", f"_call_hf_processor (vllm/multimodal/processing.py) < apply (vllm/multimodal/processing.py) < {SERVER}"),
+    ("idle", "wait (multiprocessing/connection.py) < wait_for_completion_or_failure (vllm/v1/utils.py) < run_multi_api_server (vllm/entrypoints/cli/serve.py)"),
+    ("idle", "poll (multiprocessing/popen_fork.py) < join (multiprocessing/process.py) < _launch_subprocesses (sglang/srt/entrypoints/engine.py)"),
+    ("ray-wait", "wait (ray/_private/worker.py) < wait (ray/util/placement_group.py) < initialize_ray_cluster (vllm/v1/executor/ray_utils.py)"),
+    ("gpu-wait", f"rocr::core::InterruptSignal::WaitRelaxed (libhsa-runtime64.so.1) < hipStreamSynchronize (libamdhip64.so) < {RUN}"),
     # ---------------------------------------------------------------------------------------------------- cannot tell
     ("not-an-engine", "wait (threading.py) < get (queue.py) < fetch (crawler/jobs.py) < main (crawler/__main__.py)"),
     ("not-an-engine", "handle (shop/views.py) < __call__ (django/core/handlers/wsgi.py)"),

@@ -108,6 +108,19 @@ def test_the_output_thread_says_nothing_against_a_model_at_work() -> None:
     assert found.others == ()
 
 
+def test_a_connectors_thread_that_waits_for_work_decides_nothing() -> None:
+    fetching = "wait (threading.py) < get (queue.py) < prefetch_thread_func (sglang/srt/managers/cache_controller.py) < run (threading.py)"
+    sending = "batch_transfer_sync (mooncake/transfer_engine.py) < send_kvcache (mooncake/conn.py) < transfer_worker (mooncake/conn.py)"
+    resting = f"recv_pyobj (zmq/sugar/socket.py) < recv_requests (scheduler.py) < {SGL_LOOP}"
+    assert match_look(look(resting, fetching)).kind == "idle"
+    assert match_look(look(resting, fetching, sending)).kind == "kv-transfer"
+
+
+def test_pytorchs_watchdog_thread_is_in_every_server() -> None:
+    watching = "c10d::ProcessGroupNCCL::WorkNCCL::isCompleted (libtorch_cuda.so) < c10d::ProcessGroupNCCL::watchdogHandler (libtorch_cuda.so) < clone (libc.so.6)"
+    assert match_look(look(f"{DEQUEUE} < {WORKER}", watching)).kind == "idle"
+
+
 def test_what_is_further_in_wins_among_equals() -> None:
     capture = (
         f"capture_model (vllm/v1/worker/gpu_model_runner.py) < compile_or_warm_up_model (gpu_worker.py) < {WORKER}"
