@@ -37,6 +37,7 @@ WAITS = frozenset(
     }
 )
 """What is below (inside) one of them is its spin."""
+_MAIN = "MainThread"
 _NEAR_TOP = 12
 _MOST_FRAMES = 400
 _HELPER = re.compile(
@@ -67,8 +68,9 @@ class Followed:
 def follow(looks: Sequence[ProcessDump]) -> tuple[tuple[Followed, ...], ...]:
     """The threads that say what the engine does, the main one first, each with its looks in order."""
     found: dict[object, list[Followed]] = {}
+    named = any(thread.name == _MAIN and thread.frames for look in looks for thread in look.threads)
     for place, look in enumerate(looks):
-        main = look.main_thread
+        main = _main(look, named=named)
         for number, thread in enumerate(look.threads):
             if not thread.frames or (thread is not main and _is_helper(thread)):
                 continue
@@ -77,9 +79,8 @@ def follow(looks: Sequence[ProcessDump]) -> tuple[tuple[Followed, ...], ...]:
                 continue
             frames, waits = counting_frames(thread)
             series.append(Followed(place=place, at_s=look.at_s, thread=thread, frames=frames, waits=waits))
-    main_series = found.pop("main", [])
-    others = [tuple(series) for series in found.values()]
-    return ((tuple(main_series),) if main_series else ()) + tuple(others)
+    first = [found.pop("main")] if "main" in found else []
+    return tuple([tuple(series) for series in [*first, *found.values()]])
 
 
 def counting_frames(thread: DumpThread) -> tuple[tuple[DumpFrame, ...], bool]:
@@ -87,6 +88,17 @@ def counting_frames(thread: DumpThread) -> tuple[tuple[DumpFrame, ...], bool]:
     frames = thread.frames[:_MOST_FRAMES]
     cut = next((index for index in range(min(_NEAR_TOP, len(frames)) - 1, -1, -1) if frames[index].name in WAITS), None)
     return frames[cut or 0 :][::-1], cut is not None
+
+
+def _main(look: ProcessDump, *, named: bool) -> DumpThread | None:
+    """``named``: some look calls a thread so; then no other thread stands in for it where it is missing."""
+    if named:
+        return next((thread for thread in look.threads if thread.name == _MAIN and thread.frames), None)
+    if look.pid is not None:
+        for thread in look.threads:
+            if thread.frames and thread.os_thread_id == look.pid:
+                return thread
+    return look.main_thread
 
 
 def _key(thread: DumpThread, number: int) -> object:
