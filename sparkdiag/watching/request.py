@@ -5,7 +5,7 @@ from pathlib import Path
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.processes import ProcessInfo
 from sparkdiag.scenario.load import load_scenario
-from sparkdiag.scenario.model import BaselineSettings, Scenario, Suspect, Work
+from sparkdiag.scenario.model import BaselineSettings, Patience, Scenario, Suspect, Work
 
 DEFAULT_SCENARIO = "sm12x-mqa-prefill"
 LOOK_S, LOOK_LONGER_S = 33.0, 63.0
@@ -50,9 +50,9 @@ def scenario_for(name_or_path: str | None) -> Scenario:
     if name_or_path is not None:
         return load_scenario(name_or_path)
     known = load_scenario(DEFAULT_SCENARIO)
-    unknown = {"incident": None, "description": "", "hardware": "", "suspect": Suspect(), "work": Work()}
+    unknown = {"incident": None, "description": "", "hardware": "", "suspect": Suspect(), "work": Work(), "watch": ()}
     title = "a server that sparkdiag did not start"
-    update = {**unknown, "name": "watched", "title": title, "baseline": BaselineSettings(), "watch": ()}
+    update = {**unknown, "name": "watched", "title": title, "baseline": BaselineSettings(), "patience": Patience()}
     return known.model_copy(update=update)
 
 
