@@ -4,7 +4,7 @@ A call is told from the next one by what lies outside of it: while it lasts, the
 callers stay what they are.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sparkdiag.diagnosing.following import Followed
@@ -71,30 +71,26 @@ def _same_sizes(one: Mapping[str, int], other: Mapping[str, int]) -> bool:
 
 def chains_of(series: Sequence[Followed]) -> list[Chain]:
     """The chains of one thread that were seen more than once, outermost first."""
-    ids: dict[tuple[object, ...], int] = {}
     found: dict[int, Chain] = {}
-
-    def number(*key: object) -> int:
-        return ids.setdefault(key, len(ids) + 1)
-
-    for one in series:
+    # Prefixes of stacks as numbers, so that each frame costs a few look-ups however deep it lies.
+    chains: dict[tuple[int, str, str | None], int] = {}
+    sites: dict[tuple[int, int | None], int] = {}
+    outers: dict[tuple[int, tuple[tuple[str, int], ...]], int] = {}
+    for one in series if len(series) > 1 else ():
         chain = site = outer = 0
-        for depth, frame in enumerate(_telling(one)):
-            chain = number("chain", chain, frame.function, frame.path)
-            values = integers(frame)
+        # What counts in the frame that waits is its spin.
+        for depth, frame in enumerate(one.frames[:-1] if one.waits else one.frames):
+            chain = chains.setdefault((chain, frame.function, frame.path), len(chains) + 1)
+            values = integers(frame) if frame.locals else None
             if values:
                 entry = found.get(chain)
                 if entry is None:
                     entry = found[chain] = Chain(function=frame.name, depth=depth)
                 entry.samples.append(Sample(one.place, one.at_s, site, outer, values))
-                outer = number("outer", outer, tuple(values.items()))
-            site = number("site", site, frame.function, frame.line)
+                outer = outers.setdefault((outer, tuple(values.items())), len(outers) + 1)
+            # Of one chain the functions are the same: lines tell its sites apart.
+            site = sites.setdefault((site, frame.line), len(sites) + 1)
     return sorted((entry for entry in found.values() if len(entry.samples) > 1), key=lambda entry: entry.depth)
-
-
-def _telling(one: Followed) -> Iterator[DumpFrame]:
-    """Without the frame that waits: what counts in it is its spin."""
-    yield from one.frames[:-1] if one.waits else one.frames
 
 
 def integers(frame: DumpFrame) -> dict[str, int]:

@@ -7,6 +7,7 @@ outermost function near its top that waits. Pure.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sparkdiag.evidence.dump import DumpFrame, DumpThread, ProcessDump
 
@@ -109,6 +110,16 @@ def _key(thread: DumpThread, number: int) -> object:
 
 
 def _is_helper(thread: DumpThread) -> bool:
-    if thread.name is not None and _HELPER.search(thread.name):
+    if thread.name is not None and _helps(thread.name):
         return True
-    return all(frame.native or (frame.path is not None and _HELPER_PATHS.search(frame.path)) for frame in thread.frames)
+    return all(frame.native or (frame.path is not None and _helps_from(frame.path)) for frame in thread.frames)
+
+
+@lru_cache(maxsize=1024)
+def _helps(name: str) -> bool:
+    return _HELPER.search(name) is not None
+
+
+@lru_cache(maxsize=4096)
+def _helps_from(path: str) -> bool:
+    return _HELPER_PATHS.search(path) is not None

@@ -98,11 +98,10 @@ def _parting(before: Followed, after: Followed) -> tuple[What, int]:
         # The outer frames are missing in one of them: what both have of the inner ones.
         size = min(len(one), len(other))
         one, other = one[-size:], other[-size:]
-    shared = 0
-    for left, right in zip(one, other, strict=False):
-        if not _same_function(left, right):
-            break
-        shared += 1
+    shared = next(
+        (n for n, (left, right) in enumerate(zip(one, other, strict=False)) if not _same_function(left, right)),
+        min(len(one), len(other)),
+    )
     if shared < max(len(one), len(other)):
         inner = max(len(one), len(other)) - shared
         return ("leaf" if inner <= _LEAF_FRAMES else "call"), shared
