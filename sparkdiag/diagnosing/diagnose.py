@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sparkdiag.diagnosing.classes import odd_ones, rank_classes
+from sparkdiag.diagnosing.classes import odd_ones, rank_classes, set_remarks
 from sparkdiag.diagnosing.comparing import differences
 from sparkdiag.diagnosing.finding import confidence_of, decider, finding_of
 from sparkdiag.diagnosing.grouping import by_process, names_of, over_time
@@ -53,7 +53,7 @@ def diagnose_processes(groups: Sequence[Sequence[ProcessDump]], *, traffic: Traf
             Reason(source="looks", text=why),
         ),
         reasons_against=answer.reasons_against,
-        caveats=_caveats(looks, reads),
+        caveats=(*set_remarks(found, waiting=waiting), *_caveats(looks, reads))[:MOST_CAVEATS],
         next_step=next_step(reads, decides, finding),
         reference=answer.reference,
         reason=answer.reasons_for[0].text if answer.kind in CANNOT_TELL and answer.reasons_for else None,
