@@ -17,8 +17,8 @@ from sparkdiag.dumps.naming import names_process
 Family = Literal["py-spy", "other"]
 
 _SIGNS = (
-    'File "', '"frames"', "#", "%Own", "% ", "most recent call", "Traceback", "Stack dump", "Call to ", "Return from ",
-    "LWP ", ";", "Fatal Python", "Collecting samples", "(in ", "OpType=", "failed collective",
+    'File "', 'File: "', '"frames"', "#", "%Own", "% ", "most recent call", "Traceback", "Stack dump", "Call to ",
+    "Return from ", "LWP ", ";", "Fatal Python", "Collecting samples", "(in ", "OpType=", "failed collective",
 )  # fmt: skip
 """Without any of these there is nothing but ``py-spy dump`` in a text: nearly always."""
 _STARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -43,13 +43,16 @@ _STARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("top", re.compile(r".{0,2000}?%Own\s+%Total\b|\s*\d{1,3}\.\d\d%\s+\d{1,3}\.\d\d%\s|\s*Collecting samples from '")),
     ("trace", re.compile(r".{0,100}\b(?:Call to|Return from) \S{1,200} in \S")),
     ("hash", re.compile(r"\s*(?:frame )?(?:#0:?\s{1,40}\S|#\d{1,4}:?\s{1,40}\S.{0,2000}?(?: in |\(| from |::))")),
-    ("file", re.compile(r"\s*File \"")),
+    ("file", re.compile(r"\s*File:? \"")),
 )
 _WEAK = frozenset({"hash", "file"})
 """Lines of formats that have a header of their own; they begin a piece only where none is being read."""
 _HEADED = frozenset({"ray", "pystack", "faulthandler", "gdb", "traceback", "banner", "trace", "sample", "collective"})
 _GROW = frozenset({"gdb", "pystack", "faulthandler"})
 """Formats whose first thread is often quoted without its header."""
+_SHOWN = re.compile(r"\s*(?:\((?:Python|C)\) )?File:? \"[^\"\n]{0,2000}\", line \d{1,9}, in ")
+"""A frame below which its line of source stands."""
+_DECORATED = re.compile(r"[-=#*~+<>]{2}")
 _MOST_CAPTIONS = 12
 
 
@@ -108,8 +111,16 @@ class _Cutter:
         ):
             return False
         return kind == "py-spy" or not any(
-            line[:1] not in " \t" and names_process(line) for line in self._pending if line
+            line[:1] not in " \t" and names_process(line) for line in self._pending[self._source_lines() :] if line
         )
+
+    def _source_lines(self) -> int:
+        """How many of the pending lines are of the frame above: its source, ``worker = Worker(rank=0)``, its locals."""
+        if not self._pending or _SHOWN.match(self.segments[-1].lines[-1]) is None:
+            return 0
+        if self._kind == "pystack":
+            return self._pending.index("") if "" in self._pending else len(self._pending)
+        return 1 if _DECORATED.match(self._pending[0]) is None else 0
 
     def _fence(self, line: str) -> None:
         if self._kind == "py-spy":
