@@ -64,8 +64,9 @@ def _head(stored: StoredRun, judged_again: StoredRun | None) -> str:
     if diagnosis is not None:
         blocks.append("\n\n".join(diagnosis_blocks(diagnosis)))
     if verdict is not None and (diagnosis is None or stored.observation.client.sent is not None):
-        blocks.append(_evidence("For", verdict.evidence_for))
-        blocks.append(_evidence("Against", verdict.evidence_against))
+        of_prompt = " the verdict on our own prompt" if diagnosis is not None else ""
+        blocks.append(_evidence(f"For{of_prompt}", verdict.evidence_for))
+        blocks.append(_evidence(f"Against{of_prompt}", verdict.evidence_against))
     if stored.problems:
         lines = [
             f"- *run folder*: {prose(problem, at_most=_ITEM_CHARS)}" for problem in stored.problems[:_MOST_PROBLEMS]

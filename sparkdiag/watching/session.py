@@ -28,7 +28,7 @@ from sparkdiag.watching.request import LOOK_LONGER_S, WatchRequest, runs_folder,
 from sparkdiag.watching.target import Target, find_target
 from sparkdiag.watching.traffic import traffic_of
 from sparkdiag.watching.unsampled import diagnosis_without_stacks
-from sparkdiag.watching.verdict import verdict_of, with_what_came_and_went
+from sparkdiag.watching.verdict import named_by, verdict_of, with_what_came_and_went
 
 LOOK_EVERY_S = 1.0
 LAST_LOOK_S = 3.0
@@ -220,6 +220,7 @@ def _conclude(
     if verdict is None or (verdict.outcome == "inconclusive" and diagnosis.finding == "stalled"):
         seen = verdict_of(diagnosis, looks=looks, now_s=observation.now_s)
         verdict = seen if verdict is None else seen.model_copy(update={"needle": verdict.needle})
+    verdict = named_by(diagnosis, verdict)
     if gone:
         verdict = verdict.model_copy(update={"outcome": "crashed", "mode": None, "reason": GONE})
     run.folder.append(stats)

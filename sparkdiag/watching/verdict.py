@@ -39,6 +39,18 @@ def verdict_of(found: Diagnosis, *, looks: Sequence[ProcessDump], now_s: float) 
     )
 
 
+def named_by(found: Diagnosis, verdict: Verdict) -> Verdict:
+    """A stall of our own prompt that was certain before its place was, named by the diagnosis of the same looks."""
+    if verdict.outcome != "stalled" or verdict.kind not in (None, "unknown"):
+        return verdict
+    if not is_suspect(found) or found.confidence == "low":
+        return verdict
+    text = f"{found.kind} in {found.function or found.process}, by the signatures of sparkdiag triage"
+    item = EvidenceItem(source="stacks", text=text)
+    changes = {"kind": found.kind, "function": found.function, "evidence_for": (*verdict.evidence_for, item)}
+    return verdict.model_copy(update=changes)
+
+
 def nothing_bad(found: Diagnosis) -> bool:
     """Whether the server was seen to be well: idle, or at work without a sign of a known stall."""
     return found.finding in ("healthy", "moving") and not is_suspect(found)
