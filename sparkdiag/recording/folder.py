@@ -22,6 +22,7 @@ from sparkdiag.harmless.secrets import redact_text
 from sparkdiag.recording.events import STREAMS, Stream, routed
 from sparkdiag.recording.in_use import hold
 from sparkdiag.recording.reserve import Reserve
+from sparkdiag.recording.stack_lines import StackLines
 
 RECORD = "run.json"
 SERVER_LOG = "server.log"
@@ -118,6 +119,7 @@ class RunFolder:
         self._ending = False
         self._reserve: Reserve | None = None
         self._answer = _Answer()
+        self._stack_lines = StackLines()
 
     @classmethod
     def create(
@@ -159,12 +161,27 @@ class RunFolder:
         """Adds one line to the stream ``value`` belongs to, redacted, handed to the system before it returns."""
         for one in self._answer.held_back(value):
             stream, written = routed(one)
-            self.append_document(stream, written.model_dump(mode="json", by_alias=True))
+            document = written.model_dump(mode="json", by_alias=True)
+            if stream == "stacks":
+                self._append_sample(redact_document(document))
+            else:
+                self.append_document(stream, document)
 
     def append_document(self, stream: Stream, document: dict[str, Any]) -> None:
         """Like ``append`` for a record that has no type here, such as the probe's (``dispatch``)."""
         clean = redact_document(document)
         self._guarded(f"{stream}.jsonl", lambda: self._stream(stream).write(clean))
+
+    def _append_sample(self, sample: dict[str, Any]) -> None:
+        def write() -> None:
+            line = self._stack_lines.line(sample)
+            try:
+                self._stream("stacks").write(line)
+            except BaseException:
+                self._stack_lines.lost()
+                raise
+
+        self._guarded("stacks.jsonl", write)
 
     def write_record(self, record: RunRecord) -> None:
         """Replaces ``run.json`` at once: a reader sees the old one or the new one, never half of either."""

@@ -6,7 +6,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from sparkdiag.errors import RunFolderError
 from sparkdiag.evidence.client import ClientEvent, ClientOutcome
@@ -28,6 +28,7 @@ from sparkdiag.recording.events import ClientLine, SamplingTotals, ServerEnded, 
 from sparkdiag.recording.folder import RECORD
 from sparkdiag.recording.in_use import is_held
 from sparkdiag.recording.record import check_schema, open_regular, read_record
+from sparkdiag.recording.stack_lines import StackReader
 
 __all__ = ["StoredRun", "read_run"]
 
@@ -69,6 +70,7 @@ def _read_stream(folder: Path, stream: Stream, adapter: TypeAdapter[Any], proble
     values: list[Any] = []
     bad: list[int] = []
     last = 0
+    stacks = StackReader()
     try:
         for last, document in _documents(folder / name):
             if last == 1 and isinstance(document, dict) and "stream" in document:
@@ -77,8 +79,8 @@ def _read_stream(folder: Path, stream: Stream, adapter: TypeAdapter[Any], proble
             if last == 1:
                 problems.append(f"{name} has no header line")
             try:
-                values.append(adapter.validate_python(document))
-            except ValidationError:
+                values.append(adapter.validate_python(stacks.sample(document) if stream == "stacks" else document))
+            except ValueError:  # pydantic's among them
                 bad.append(last)
     except FileNotFoundError:
         problems.append(f"{name} is missing")

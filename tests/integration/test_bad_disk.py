@@ -63,7 +63,7 @@ needs_namespace = pytest.mark.skipif(no_namespace(), reason="a private mount is 
 
 
 @needs_namespace
-@pytest.mark.parametrize("size", ["48k", "96k"])
+@pytest.mark.parametrize("size", ["48k", "56k"])
 def test_a_run_on_a_full_disk_ends_with_its_verdict_and_says_what_is_missing(size: str, tmp_path: Path) -> None:
     case = BadCase(tmp_path, "crawling")
     ended = case.run(*case.repro_arguments(), before=on_small_disk(case.runs, size=size))

@@ -138,7 +138,7 @@ def test_many_threads_never_mix_their_lines(run: RunFolder) -> None:
     for thread in threads:
         thread.join()
     written = lines(run.path / "stacks.jsonl")[1:]
-    assert sorted(line["pid"] for line in written) == sorted(list(range(1, 7)) * 50)
+    assert sorted(line["process"] for line in written) == sorted(list(range(1, 7)) * 50)
 
 
 def test_a_full_disk_is_remembered_once_and_writing_goes_on(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

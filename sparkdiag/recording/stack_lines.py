@@ -1,0 +1,113 @@
+"""How samples lie in ``stacks.jsonl``: what was written before is not written again. Pure.
+
+Most of a sample is the same as in the sample before: the threads that wait, and the outer frames of the one that works.
+So a line brings what is new, numbered in the order of its coming, and refers to the rest by number::
+
+    {"process": 4711, "started_s": 1.0, ..., "first": [0, 0, 0, 0], "places": [...], "frames": [...], "heads": [...],
+     "threads": [...], "stack": [0, 1]}
+
+``places`` are frames without their locals, ``frames`` are [place, locals], ``heads`` are threads without their frames,
+``threads`` are [head, [frame, ...]], ``stack`` are the sample's threads. ``first`` are the numbers that this line's
+first new ones get: where a line was lost, a reader sees it there, and takes nothing for something else. The numbering
+begins again (``fresh``) now and then, so that a loss stays small and neither side remembers a whole run.
+"""
+
+from typing import Any
+
+LINES_A_NUMBERING = 1000
+MOST_NUMBERED = 20_000
+_KINDS = ("places", "frames", "heads", "threads")
+
+
+class StackLines:
+    """The writer's side: what the reader knows already."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, int]] = {kind: {} for kind in _KINDS}
+        self._lines = 0
+        self._fresh = True
+
+    def line(self, sample: dict[str, Any]) -> dict[str, Any]:
+        """``sample`` (a ``StackSample`` as JSON) as it is written."""
+        if self._lines >= LINES_A_NUMBERING or sum(map(len, self._known.values())) >= MOST_NUMBERED:
+            self.lost()
+        self._lines += 1
+        rest = {key: value for key, value in sample.items() if key not in ("pid", "threads")}
+        new: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
+        first = [len(self._known[kind]) for kind in _KINDS]
+        stack = [self._thread(thread, new) for thread in sample["threads"]]
+        line = {"process": sample["pid"], **rest}
+        if self._fresh:
+            line["fresh"] = True
+        if any(new.values()):
+            line["first"] = first
+            line |= {kind: values for kind, values in new.items() if values}
+        self._fresh = False
+        return line | {"stack": stack}
+
+    def lost(self) -> None:
+        """The last line may not have been written: begin anew."""
+        self._known = {kind: {} for kind in _KINDS}
+        self._lines = 0
+        self._fresh = True
+
+    def _thread(self, thread: dict[str, Any], new: dict[str, list[Any]]) -> int:
+        frames = [self._frame(frame, new) for frame in thread["frames"]]
+        head = {key: value for key, value in thread.items() if key != "frames"}
+        return self._number("threads", [self._number("heads", head, new), frames], new)
+
+    def _frame(self, frame: dict[str, Any], new: dict[str, list[Any]]) -> int:
+        place = {key: value for key, value in frame.items() if key != "locals"}
+        return self._number("frames", [self._number("places", place, new), frame["locals"]], new)
+
+    def _number(self, kind: str, value: Any, new: dict[str, list[Any]]) -> int:
+        known = self._known[kind]
+        key = repr(value)
+        if key not in known:
+            known[key] = len(known)
+            new[kind].append(value)
+        return known[key]
+
+
+class StackReader:
+    """The reader's side. Lines come in their order; one that cannot be read is passed over, and may cost others."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
+
+    def sample(self, line: object) -> object:
+        """What ``StackLines.line`` was given; whatever else ``line`` is, as it is.
+
+        Raises ``ValueError`` where it refers to a line that was lost, or to nothing that can be.
+        """
+        if not isinstance(line, dict) or "stack" not in line:
+            return line  # whole: as runs were written before
+        try:
+            return self._sample(line)
+        except (KeyError, IndexError, TypeError) as error:
+            raise ValueError("it refers to a line that cannot be read") from error
+
+    def _sample(self, line: dict[str, Any]) -> dict[str, Any]:
+        if line.get("fresh") is True:
+            self._known = {kind: [] for kind in _KINDS}
+        if "first" in line:
+            if line["first"] != [len(self._known[kind]) for kind in _KINDS]:
+                raise KeyError("first")
+            for kind in _KINDS:
+                self._known[kind] += line.get(kind, [])
+        own = (*_KINDS, "process", "first", "fresh", "stack")
+        rest = {key: value for key, value in line.items() if key not in own}
+        return {"pid": line["process"], **rest, "threads": [self._thread(number) for number in line["stack"]]}
+
+    def _thread(self, number: int) -> dict[str, Any]:
+        head, frames = self._at("threads", number)
+        return {**self._at("heads", head), "frames": [self._frame(frame) for frame in frames]}
+
+    def _frame(self, number: int) -> dict[str, Any]:
+        place, variables = self._at("frames", number)
+        return {**self._at("places", place), "locals": variables}
+
+    def _at(self, kind: str, number: int) -> Any:
+        if type(number) is not int or number < 0:
+            raise IndexError(number)
+        return self._known[kind][number]

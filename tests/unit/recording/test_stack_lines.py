@@ -1,0 +1,121 @@
+"""Samples written once: what is read back is what was written, whatever lines were lost on the way."""
+
+import contextlib
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkdiag.evidence.stacks import Frame, StackSample, ThreadStack
+from sparkdiag.recording.stack_lines import LINES_A_NUMBERING, StackLines, StackReader
+
+frames = st.builds(
+    Frame,
+    function=st.sampled_from(["f", "g", "Worker.h"]),
+    filename=st.sampled_from(["a.py", "b.py"]),
+    short_filename=st.sampled_from([None, "a.py"]),
+    line=st.integers(1, 3),
+    locals=st.dictionaries(st.sampled_from(["k", "head"]), st.sampled_from([0, 1, True, False, "layer", None, 2.5])),
+)
+threads = st.builds(
+    ThreadStack,
+    thread_id=st.sampled_from([None, 1, 2]),
+    thread_name=st.sampled_from([None, "MainThread"]),
+    active=st.booleans(),
+    owns_gil=st.booleans(),
+    frames=st.lists(frames, max_size=4).map(tuple),
+)
+samples = st.builds(
+    StackSample,
+    pid=st.integers(1, 3),
+    started_s=st.floats(0, 100),
+    ended_s=st.floats(0, 100),
+    threads=st.lists(threads, max_size=3).map(tuple),
+    error=st.sampled_from([None, "torn"]),
+    late=st.booleans(),
+)
+
+
+def written(value: StackSample) -> dict[str, Any]:
+    document: dict[str, Any] = value.model_dump(mode="json", by_alias=True)
+    return document
+
+
+@given(st.lists(samples, max_size=12))
+def test_what_is_read_back_is_what_was_written(values: list[StackSample]) -> None:
+    lines, reader = StackLines(), StackReader()
+    for value in values:
+        line = json.loads(json.dumps(lines.line(written(value))))
+        assert StackSample.model_validate(reader.sample(line)) == value
+
+
+@given(st.lists(st.tuples(samples, st.booleans(), st.booleans()), max_size=16))
+def test_a_lost_line_costs_others_and_changes_none(given_lines: list[tuple[StackSample, bool, bool]]) -> None:
+    """``lost``: the reader never gets the line; ``told``: the writer knows of it (a full disk) and begins anew."""
+    lines, reader = StackLines(), StackReader()
+    for value, lost, told in given_lines:
+        line = lines.line(written(value))
+        if lost:
+            if told:
+                lines.lost()
+            continue
+        try:
+            read = reader.sample(line)
+        except ValueError:
+            continue
+        assert StackSample.model_validate(read) == value
+
+
+def test_a_loss_that_the_writer_knows_of_costs_no_other_line() -> None:
+    lines, reader = StackLines(), StackReader()
+    first, second = (StackSample(pid=pid, started_s=1, ended_s=2, threads=(ThreadStack(),)) for pid in (1, 2))
+    lines.line(written(first))
+    lines.lost()
+    assert reader.sample(lines.line(written(second))) == written(second)
+
+
+def test_the_same_stack_is_not_written_again() -> None:
+    lines = StackLines()
+    deep = tuple(Frame(function=f"f{number}", filename="model.py", line=number) for number in range(100))
+    sizes = [
+        len(
+            json.dumps(
+                lines.line(
+                    written(StackSample(pid=1, started_s=at_s, ended_s=at_s, threads=(ThreadStack(frames=deep),)))
+                )
+            )
+        )
+        for at_s in (1.0, 2.0, 3.0)
+    ]
+    assert sizes[0] > 5000
+    assert max(sizes[1:]) < 150
+
+
+def test_the_numbering_begins_again_so_that_nobody_remembers_a_whole_run() -> None:
+    lines, reader = StackLines(), StackReader()
+    fresh = 0
+    for number in range(2 * LINES_A_NUMBERING + 2):
+        frame = Frame(function="f", filename="a.py", line=1, locals={"k": number})
+        value = StackSample(pid=1, started_s=number, ended_s=number, threads=(ThreadStack(frames=(frame,)),))
+        line = lines.line(written(value))
+        fresh += "fresh" in line
+        assert reader.sample(line) == written(value)
+    assert fresh == 3
+
+
+def test_a_whole_sample_of_an_older_run_is_read_as_it_is() -> None:
+    whole = written(StackSample(pid=1, started_s=1, ended_s=2, threads=(ThreadStack(),)))
+    assert StackReader().sample(whole) == whole
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["stack", "first", "fresh", "places", "frames", "heads", "threads", "process"]),
+        st.recursive(st.none() | st.booleans() | st.integers(-2, 3), lambda inner: st.lists(inner, max_size=3)),
+    )
+)
+def test_whatever_stands_in_a_line_is_refused_in_one_way(line: dict[str, Any]) -> None:
+    reader = StackReader()
+    with contextlib.suppress(ValueError):
+        reader.sample(line)
