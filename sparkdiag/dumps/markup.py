@@ -19,6 +19,7 @@ _BARE_COLOUR = re.compile(
 )
 """Colours whose escape character was lost on the way, or written out."""
 _FENCE = re.compile(r"(?:`{3,}[ \t]*(?P<rest>.*)|~{3,4}[ \t]*[\w+.#-]{0,30}\s*\Z)")
+_QUOTE = re.compile(r"(?:> ?){1,20}")
 _TICKED = re.compile(r"\A(\s{0,20}(?:[-*] )?)`([^`\n]+)`\s{0,20}\Z")
 _INFO = re.compile(r"[\w+.#-]{0,30}(?: *\{.{0,100}\})?")
 FENCE = "```"
@@ -89,6 +90,5 @@ def _without_fences(lines: list[str]) -> list[str]:
 
 
 def _unquoted(line: str) -> str:
-    while line.startswith(">"):
-        line = line[2:] if line.startswith("> ") else line[1:]
-    return line
+    quote = _QUOTE.match(line)
+    return line if quote is None else line[quote.end() :]

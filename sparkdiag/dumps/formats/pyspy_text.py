@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sparkdiag.dumps.formats.pyspy_lines import LONGEST_LINE, VARIABLE, ThreadHead, Told, told
-from sparkdiag.dumps.kept import MOST_FRAMES, MOST_THREADS, kept_locals, kept_title
+from sparkdiag.dumps.kept import MOST_FRAMES, MOST_PROCESSES, MOST_THREADS, kept_locals, kept_title
 from sparkdiag.dumps.main_thread import MAIN
 from sparkdiag.dumps.naming import names_process
 from sparkdiag.evidence.dump import DumpFrame, DumpThread, DumpTool, ProcessDump
@@ -161,6 +161,8 @@ class _Reader:
         self._block_indent = 0
         self._variables: list[tuple[str, str]] = []
         for index, line in enumerate(lines):
+            if len(self.looks) > MOST_PROCESSES:
+                break
             text = line.strip()
             if not text:
                 self._blank = True
