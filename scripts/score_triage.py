@@ -92,7 +92,7 @@ def _look(process: str | None, threads: Sequence[DumpThread], *, told: str) -> P
     title = named["title"] if named else process
     role, ranks = classify([title]) if title else (None, None)
     if role in (None, "other"):
-        role = _ROLES.get(told, role)
+        role = role if told == "other" else _ROLES.get(told)
     pid = int(named["pid"]) if named else None
     extra = {"ranks": ranks} if ranks is not None else {}
     return ProcessDump(pid=pid, title=title, role=role, threads=tuple(threads), **extra)
