@@ -17,6 +17,8 @@ NEAR_FRAMES = 8
 
 MAIN = "MainThread"
 
+ENGINE_TITLES = ("VLLM::", "sglang::", "ray::", "vllm", "sglang", "RayWorkerWrapper", "EngineCore")
+
 FRAMES_READ = 400
 """Frames of one thread that are looked at: deeper recursion repeats itself. The frames of a parent that a forked child
 keeps below its fork are not looked at either: they are where the parent was when it forked."""
@@ -31,6 +33,8 @@ class Seen:
     sets: tuple[int, ...]
     """Of every frame, innermost first."""
     native: tuple[bool, ...]
+    lineage: int
+    """Sets of the frames of its parents, at the moment when they forked."""
     leaf: int
     """Sets of the frames down to the innermost Python frame that is no mere wrapper."""
     near: int
@@ -93,9 +97,10 @@ def _see(thread: DumpThread, *, main: bool) -> Seen:
     sets: list[int] = []
     natives: list[bool] = []
     leaf = near = every = 0
-    in_leaf, told = True, 0
+    in_leaf, told, lineage = True, 0, 0
     wrapper, fork = book.wrapper, book.fork
-    for frame in thread.frames[:FRAMES_READ]:
+    frames = iter(thread.frames[:FRAMES_READ])
+    for frame in frames:
         found, native = look_up(frame.function, frame.path, frame.native)
         sets.append(found)
         natives.append(native)
@@ -108,7 +113,9 @@ def _see(thread: DumpThread, *, main: bool) -> Seen:
             told += not native and not found & dull
         if found & fork:
             break
-    return Seen(thread, main, tuple(sets), tuple(natives), leaf, near, every)
+    for frame in frames:
+        lineage |= look_up(frame.function, frame.path, frame.native)[0]
+    return Seen(thread, main, tuple(sets), tuple(natives), lineage, leaf, near, every)
 
 
 @lru_cache(maxsize=4096)
@@ -161,14 +168,21 @@ def is_helper(seen: Seen, found: Sequence[Found], book: Book) -> bool:
     return not found and seen.telling is None
 
 
+def is_titled(look: ProcessDump) -> bool:
+    """Whether title or role say that this is a process of an engine, whatever its frames."""
+    return look.role not in (None, "other") or (look.title or "").startswith(ENGINE_TITLES)
+
+
 def decide(look: ProcessDump) -> tuple[Found | None, tuple[Found, ...], tuple[Seen, ...]]:
     """The thread and signature that say most of the process, the runners-up of other threads or kinds, and the threads
     that are no helpers."""
     book = signature_book()
+    threads = see_threads(look)
+    known = is_titled(look) or any((seen.every | seen.lineage) & book.evidence for seen in threads)
     telling: list[Seen] = []
     ranked: list[Found] = []
-    for seen in see_threads(look):
-        found = found_in(seen, role=look.role, book=book)
+    for seen in threads:
+        found = found_in(seen, role=look.role, book=book) if known else ()
         if is_helper(seen, found, book):
             continue
         telling.append(seen)

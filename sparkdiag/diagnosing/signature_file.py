@@ -21,7 +21,7 @@ Says = Literal["work", "step", "wait", "model", "aside", "rest"]
 
 SAYS: dict[Says, int] = {"work": 6, "step": 5, "wait": 4, "model": 3, "aside": 2, "rest": 1}
 
-OWN_SETS = ("wrapper", "plumbing", "helper", "fork", "model", "side", "engine")
+OWN_SETS = ("wrapper", "plumbing", "helper", "fork", "model", "side", "engine", "evidence")
 """Sets that the matching itself asks for."""
 
 
@@ -89,6 +89,7 @@ class Book:
     model: int
     side: int
     engine: int
+    evidence: int
 
 
 @cache

@@ -1,6 +1,6 @@
 """The signatures of ``signatures.toml``: what a stack with certain functions in certain places means."""
 
-from sparkdiag.diagnosing.matching import Found, Seen, decide
+from sparkdiag.diagnosing.matching import Found, Seen, decide, is_titled
 from sparkdiag.diagnosing.signature_file import SAYS, signature_book
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.diagnosis import DiagnosisKind
@@ -8,8 +8,6 @@ from sparkdiag.evidence.dump import ProcessDump
 
 _OTHERS = 3
 """Reasons against that are told: more of them say no more."""
-
-_ENGINE_TITLES = ("VLLM::", "sglang::", "ray::", "vllm", "sglang", "RayWorkerWrapper", "EngineCore")
 
 
 class Match(Value):
@@ -111,8 +109,7 @@ def _cannot_tell(look: ProcessDump, telling: tuple[Seen, ...]) -> Match:
             because=f"all {len(look.threads)} threads are helpers",
         )
     known = [seen for seen in telling if seen.every & book.engine]
-    titled = (look.role is not None and look.role != "other") or (look.title or "").startswith(_ENGINE_TITLES)
-    if not known and not titled and any(seen.telling is not None for seen in telling):
+    if not known and not is_titled(look) and any(seen.telling is not None for seen in telling):
         return _of_no_engine(telling)
     mains = [seen for seen in known if seen.main and seen.telling is not None]
     if not mains:
