@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from sparkdiag.dumps.formats.pyspy_lines import told
 from sparkdiag.dumps.kept import kept_id, kept_name
 from sparkdiag.dumps.naming import Identity, ranks_in
 from sparkdiag.dumps.stamps import Stamp, stamp_in
@@ -174,6 +175,11 @@ def _paren(match: re.Match[str]) -> Identity:
     return Identity(pid=kept_id(match["pid"]), role=None if role == "other" else role, ranks=ranks, host=host)
 
 
+def _is_stack(line: str) -> bool:
+    text = line.strip()
+    return bool(text) and told(text).kind in ("frame", "thread", "process", "python")
+
+
 @dataclass(slots=True)
 class Stream:
     """The lines that one process, or nobody in particular, wrote."""
@@ -196,7 +202,7 @@ def streams_of(lines: list[str]) -> tuple[Stream, ...]:
     current = Identity()
     for number, line in enumerate(lines):
         rest, prefix = prefixes.split(line)
-        if prefix.identity is not None and not prefix.own_line:
+        if prefix.identity is not None and (not prefix.own_line or _is_stack(rest)):
             current = prefix.identity
         elif prefix.identity is not None:
             rest = f"{prefix.identity.ranks.label.replace('_', ' ')}: {rest}" if not rest[:1].isspace() else rest

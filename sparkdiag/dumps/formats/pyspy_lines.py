@@ -67,7 +67,9 @@ _LIBRARY = re.compile(
     r"(?:[^\s()]*\.(?:so(?:\.[\w.+~-]+)?|dylib|dll|pyd|exe)|[^\s()]*python[\d.]*[a-z]?|lib[\w.+-]+|\[?vdso\]?"
     r"|(?:sglang|ray|VLLM)::[^\s()]+)"
 )
-_BARE = re.compile(r"(?=[^\s]*(?:_|::))[A-Za-z_~][\w:~.@$<>]{2,300}(?:\(\))?")
+_BARE = re.compile(
+    r"(?!(?:VLLM|vllm|sglang)::|ray::[A-Z]|EngineCore|Worker_|VllmWorker|APIServer)(?=[^\s]*(?:_|::))[A-Za-z_~][\w:~.@$<>]{2,300}(?:\(\))?"
+)
 _C_NAMES = (
     "pthread_",
     "__",
@@ -115,6 +117,10 @@ def told(text: str) -> Told:
             return _OTHER
     if (head := _header(text)) is not None:
         return head
+    if text[0] in "-+•" and (decoration := _DECORATION.match(text)) is not None:
+        head = _header(text[decoration.end() :])
+        if head is not None and head.kind in ("thread", "process", "python"):
+            return head
     return _framed(text) or _unframed(text)
 
 

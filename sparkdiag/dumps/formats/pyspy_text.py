@@ -154,6 +154,8 @@ class _Reader:
         self._thread: Thread | None = None
         self._broke = False
         """A fence, or words between, since the last frame."""
+        self._fenced = False
+        """A fence since the last frame or header: what follows is no part of the dump."""
         self._apart = False
         """What came last was neither a frame nor a header."""
         self._blank = False
@@ -205,7 +207,7 @@ class _Reader:
         start = index if self._caption_at is None else self._caption_at
         look = Look(start=start, captions=self._captions, head_at=index)
         self._captions, self._caption_at = [], None
-        self._broke = False
+        self._broke = self._fenced = False
         self.looks.append(look)
         self._look = look
         self._thread = None
@@ -251,7 +253,8 @@ class _Reader:
         if known:
             look.ids.add(ident)
         look.has_main = look.has_main or is_main
-        self._captions, self._caption_at, self._broke, self._apart = [], None, False, False
+        self._captions, self._caption_at = [], None
+        self._broke = self._apart = self._fenced = False
         self._thread = Thread(head)
         look.threads.append(self._thread)
 
@@ -274,7 +277,7 @@ class _Reader:
             thread = self._thread = Thread(None, whole=False)
             look.threads.append(thread)
         thread.add(found.frame)
-        self._apart = False
+        self._apart = self._fenced = False
 
     def _begins_anew(self, thread: Thread) -> bool:
         """Of stacks without headers the next one begins after a blank line, where the last ended at its root."""
@@ -285,7 +288,7 @@ class _Reader:
     def _bare(self, found: Told, text: str, index: int) -> None:
         if self._thread is None or self._blank or self._broke or self._apart:
             self._other(text, index)
-            self._captions, self._caption_at = [], None
+            self._captions, self._caption_at = [], None  # a function's name in a sentence
         else:
             self._frame(found, index)
 
@@ -303,10 +306,10 @@ class _Reader:
 
     def _other(self, text: str, index: int) -> None:
         if text.startswith(_FENCE):
-            self._broke = True
+            self._broke = self._fenced = True
             return
         self._apart = True
-        if self._look is not None and self._look.threads:
+        if self._look is not None and self._look.threads and not self._fenced:
             self._look.not_understood += 1
             if self._thread is not None and self._thread.head is None:
                 self._broke = True
