@@ -110,10 +110,24 @@ class Looks:
         key = thread.os_thread_id if thread.os_thread_id is not None else thread.thread_id
         if key is not None and key in self._keys:
             self.again()
+        if thread.name == MAIN:
+            self._second_main()
         if key is not None:
             self._keys.add(key)
         self._look.threads.append(thread)
         return thread
+
+    def _second_main(self) -> None:
+        """No process has two main threads: tools print it first or last of a process's."""
+        threads = self._look.threads
+        at = next((index for index, thread in enumerate(threads) if thread.name == MAIN), None)
+        if at is None:
+            return
+        end = len(threads) if at == 0 else at + 1
+        after = threads[end:]
+        del threads[end:]
+        self.again()
+        self._look.threads += after
 
     def close(self) -> None:
         """Ends the look that is being read."""

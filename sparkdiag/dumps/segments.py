@@ -28,10 +28,25 @@ _STARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         "faulthandler",
         re.compile(
             r"\s*(?:Current thread|Thread) 0x[0-9a-fA-F]{1,16}.{0,100}\(most recent call first\)|\s*Fatal Python error"
+            r"|\s*Stack \(most recent call first\)|\s*Timeout \(\d{1,6}:\d"
         ),
     ),
-    ("gdb", re.compile(r"\s*Thread \d{1,9} \((?:Thread 0x|LWP )|\s*\(gdb\)|\s*\[Switching to thread")),
-    ("banner", re.compile(r"\s*[~+=*#-]{3,} ?Stack of ")),
+    (
+        "gdb",
+        re.compile(
+            r"\s*Thread \d{1,9} \((?:Thread 0x|LWP )|\s*\(gdb\)"
+            r"|\s*\[(?:Switching to thread|New LWP \d|Thread debugging)"
+            r"|\s*Traceback \(most recent call first\)|\s*\*?\s{0,8}\d{1,6}\s{1,8}Thread 0x[0-9a-fA-F]{1,16} \(LWP "
+        ),
+    ),
+    (
+        "banner",
+        re.compile(
+            r"\s*[~+=*#-]{3,} ?Stack of |\s*[~+=*#-]{2,} ?Thread \S.{0,100}\((?:\w{1,10}=)?\d{4,20}\b"
+            r"|\s*# Thread: ?\S.{0,100}\(\d{3,20}\)|\s*ThreadID: ?\d|\s*Stack \(most recent call last\)"
+            r"|\s*Thread \d{5,20} \((?!active|idle|unknown|running)[^()\n]{1,100}(?:\(\w{1,60}\))?\):?\s*\Z"
+        ),
+    ),
     (
         "collective",
         re.compile(
@@ -43,11 +58,21 @@ _STARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("top", re.compile(r".{0,2000}?%Own\s+%Total\b|\s*\d{1,3}\.\d\d%\s+\d{1,3}\.\d\d%\s|\s*Collecting samples from '")),
     ("trace", re.compile(r".{0,100}\b(?:Call to|Return from) \S{1,200} in \S")),
     ("hash", re.compile(r"\s*(?:frame )?(?:#0:?\s{1,40}\S|#\d{1,4}:?\s{1,40}\S.{0,2000}?(?: in |\(| from |::))")),
+    ("bare", re.compile(r"\s*File \"[^\"\n]{0,2000}\", line \d{1,9} in ")),
+    ("listed", re.compile(r"\s*File:? \"[^\"\n]{0,2000}\", line (?:\d{1,9}|\?), in ")),
     ("file", re.compile(r"\s*File:? \"")),
 )
-_WEAK = frozenset({"hash", "file"})
+_WEAK = frozenset({"hash", "file", "bare", "listed"})
 """Lines of formats that have a header of their own; they begin a piece only where none is being read."""
 _HEADED = frozenset({"ray", "pystack", "faulthandler", "gdb", "traceback", "banner", "trace", "sample", "collective"})
+_FOREIGN = {
+    "faulthandler": frozenset({"listed", "hash"}),
+    "pystack": frozenset({"bare", "listed", "hash"}),
+    "gdb": frozenset({"bare"}),
+    "traceback": frozenset({"bare"}),
+    "banner": frozenset({"bare", "hash"}),
+}
+"""Frames that a format never prints: with these another piece begins."""
 _GROW = frozenset({"gdb", "pystack", "faulthandler"})
 """Formats whose first thread is often quoted without its header."""
 _SHOWN = re.compile(r"\s*(?:\((?:Python|C)\) )?File:? \"[^\"\n]{0,2000}\", line \d{1,9}, in ")
@@ -155,7 +180,8 @@ class _Cutter:
 def _kind_of(line: str, current: str | None) -> str | None:
     for name, pattern in _STARTS:
         if pattern.match(line) is not None:
-            return current if name in _WEAK and current in _HEADED else name
+            foreign = name in _FOREIGN.get(current or "", ())
+            return current if name in _WEAK and current in _HEADED and not foreign else name
     may_be_raw = ";" in line if current == "py-spy" else current in (None, "raw")
     if may_be_raw and pyspy_raw.is_stack(line):
         return "raw"

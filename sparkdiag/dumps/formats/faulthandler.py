@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from sparkdiag.dumps.building import COLLECTING, Looks, ThreadText
 from sparkdiag.dumps.kept import kept_frame, kept_id, kept_line, kept_name, kept_path
+from sparkdiag.dumps.main_thread import is_main
 from sparkdiag.dumps.native_names import bare_native
 from sparkdiag.dumps.process_lines import process_line
 from sparkdiag.evidence.dump import ProcessDump
@@ -84,6 +85,8 @@ def _header(looks: Looks, text: str, *, is_open: bool) -> bool:
     match = _THREAD.search(text)
     if match is None:
         return False
+    if looks.thread is not None and is_main(looks.thread.frames):
+        looks.again()  # the main thread is the oldest, and comes last
     name = match["name"]
     looks.begin(
         ThreadText(
