@@ -21,7 +21,7 @@ from sparkdiag.reporting.phrases import (
 from sparkdiag.reporting.predicted_route import route_sentence
 from sparkdiag.reporting.safe_text import code, fence, prose
 from sparkdiag.reporting.triage_markdown import diagnosis_blocks
-from sparkdiag.reporting.triage_phrases import headline as diagnosed
+from sparkdiag.reporting.unsampled import unsampled_blocks, watched_headline
 
 __all__ = ["MOST_BYTES", "REPORT", "render_markdown"]
 
@@ -62,7 +62,7 @@ def _head(stored: StoredRun, judged_again: StoredRun | None) -> str:
         )
     verdict, diagnosis = stored.record.verdict, stored.record.diagnosis
     if diagnosis is not None:
-        blocks.append("\n\n".join(diagnosis_blocks(diagnosis)))
+        blocks += diagnosis_blocks(diagnosis) if diagnosis.looks else unsampled_blocks(diagnosis)
     if verdict is not None and (diagnosis is None or stored.observation.client.sent is not None):
         of_prompt = " the verdict on our own prompt" if diagnosis is not None else ""
         blocks.append(_evidence(f"For{of_prompt}", verdict.evidence_for))
@@ -82,7 +82,7 @@ def _title(stored: StoredRun) -> str:
     verdict = stored.record.verdict
     where = f" in {code(verdict.function)}" if verdict is not None and verdict.function else ""
     if stored.record.diagnosis is not None and stored.observation.client.sent is None:
-        return f"watch: {prose(diagnosed(stored.record.diagnosis), at_most=500)}"
+        return f"watch: {prose(watched_headline(stored.record.diagnosis), at_most=500)}"
     watched = "watch: " if stored.record.watched else ""
     return f"{watched}{prose(headline(stored))}{where}"
 

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+from sparkdiag.evidence.diagnosis import Diagnosis
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.timeline import GpuPoint
 from sparkdiag.harmless.printable import printable
 from sparkdiag.reporting.phrases import looking_cost, not_by_pyspy, verdict_sentence
 from sparkdiag.reporting.triage import triage_text
+from sparkdiag.reporting.unsampled import unsampled_lines
 
 _MOST_GPUS = 8
 _LONGEST = 1200
@@ -19,7 +21,7 @@ def watched_summary(stored: StoredRun, *, report: Path | None = None) -> str:
     if stored.observation.client.sent is not None or record.diagnosis is None:
         lines += [f"prompt:   {verdict_sentence(stored)}"]
         lines += [f"traffic:  {note.text}" for note in stored.notes if note.source == "metrics"]
-    text = triage_text(record.diagnosis) if record.diagnosis is not None else ""
+    text = _diagnosed(record.diagnosis) if record.diagnosis is not None else ""
     lines += [f"server:   {_server(stored)}", *_dcp(stored), *_gpus(stored.observation.gpus)]
     stacks = not_by_pyspy(stored.observation.sampling)
     lines += [f"stacks:   {stacks}"] if stacks and record.diagnosis is None else []
@@ -29,6 +31,12 @@ def watched_summary(stored: StoredRun, *, report: Path | None = None) -> str:
     lines.append(f"report:   {report or stored.run_dir}")
     rest = [printable(line, limit=_LONGEST) for line in lines]
     return "\n".join([text, *rest] if text else rest)
+
+
+def _diagnosed(found: Diagnosis) -> str:
+    if found.looks:
+        return triage_text(found)
+    return "\n".join(printable(line, limit=_LONGEST) for line in unsampled_lines(found))
 
 
 def _server(stored: StoredRun) -> str:
