@@ -27,6 +27,13 @@ _ONCE = frozenset(
     }
 )
 """Nothing calls these from within themselves."""
+_NEVER_INSIDE = {
+    "worker_busy_loop": frozenset({"run_busy_loop", "run_engine_core", "worker_main", "spawn_main"}),
+    "run_busy_loop": frozenset({"run_engine_core", "spawn_main"}),
+    "worker_main": frozenset({"run_busy_loop", "run_engine_core", "spawn_main"}),
+    "_bootstrap_inner": frozenset({"spawn_main", "_run_module_as_main"}),
+}
+"""What a function can never be the caller of. The other way round may be: a forked child keeps its parent's frames."""
 _THREADING = frozenset({"_bootstrap", "_bootstrap_inner"})
 _NO_STACKS = frozenset({"py-spy top", "py-spy raw"})
 _SHARE = 0.08
@@ -40,7 +47,18 @@ def reason_for(looks: Sequence[Look]) -> str | None:
     broken = sum(look.broken for look in looks)
     if broken >= 2 and broken >= _SHARE * frames:
         return f"{broken} lines hold pieces of two stacks: several processes wrote into each other"
+    for look in looks:
+        if look.titled and len({thread.head is None for thread in look.threads}) > 1:
+            return "frames stand between a process's header and its first thread's: two processes are interleaved"
     for look, after in pairwise(looks):
+        if (
+            look.titled
+            and look.python is None
+            and look.threads
+            and after.python
+            and not (after.titled or after.captions)
+        ):
+            return "a process's version stands below its stacks: the lines of two processes are interleaved"
         if not after.titled and not after.captions and look.threads:
             if any(
                 thread.head is not None and thread.head.name == MAIN and not thread.frames for thread in look.threads
@@ -75,6 +93,8 @@ def _impossible(thread: DumpThread) -> str | None:
             return f"{name} cannot have called {under} of threading.py: stacks of several threads are interleaved"
         under = None
         if name in _ONCE:
+            if (inner := _NEVER_INSIDE.get(name)) is not None and not seen.isdisjoint(inner):
+                return f"{name} cannot have called what stands inside it: stacks of several processes are interleaved"
             if name in seen:
                 return f"{name} stands twice in one stack: stacks of several threads or ranks are interleaved"
             seen.add(name)
