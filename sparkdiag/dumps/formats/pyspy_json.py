@@ -105,7 +105,7 @@ def _pieces(text: str, start: int) -> tuple[list[Any], int]:
         except (json.JSONDecodeError, RecursionError):
             break
         items.append(item)
-    return [item for item in items if isinstance(item, dict)], position
+    return [item for item in items if isinstance(item, (dict, list))], position
 
 
 def _looks(document: Any, about: dict[str, Any], depth: int) -> list[ProcessDump]:

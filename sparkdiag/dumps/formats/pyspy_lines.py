@@ -60,6 +60,8 @@ _FRAME_INSIDE = re.compile(
     r"\([^()\s]{1,400}\.(?:py|pyx|so)(?:\.\d+)*(?::\d{1,9})?\)|\bThread \S{1,20} \((?:active|idle)"
 )
 _PIECES = re.compile(r"\.py:\d|\.py\)|\(\w[\w./-]{1,200}\.py|Thread \d+ \(|File \"[^\"]{1,400}\.py\"")
+_SENTENCE = 3
+"""Plain words in a line that somebody wrote, and that names a file in passing."""
 _PYTHON_NAME = re.compile(r"[\w.<>]+")
 _DECORATION = re.compile(r"(?:[-*+•→⇒↳└├─│|>=]{1,8}|\d{1,3}[.):])[ \t\xa0]*(?=[\w<(?~])")
 _C_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".cu", ".cuh", ".inl", ".rs", ".S")
@@ -210,7 +212,8 @@ def _other_frame(text: str) -> Told | None:
         return None
     start = text.rfind("(")
     for _ in range(3):
-        if start < 1 or ")" not in text[start + 1 : -1]:
+        inside = text[start + 1 : -1]
+        if start < 1 or inside.count(")") <= inside.count("("):
             break
         start = text.rfind("(", 0, start)
     if start < 1:
@@ -251,6 +254,6 @@ def _unframed(text: str) -> Told:
     if (cut := _CUT.fullmatch(text)) is not None:
         path = cut["path"].rpartition(":")[0] if ":" in cut["path"] else ""
         return Told("cut", kept_frame(cut["function"], path=path or None))
-    if _PIECES.search(text):
+    if _PIECES.search(text) and sum(word.isalpha() for word in text.split()) < _SENTENCE:
         return Told("broken")
     return _OTHER
