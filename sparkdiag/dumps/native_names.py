@@ -41,6 +41,11 @@ def bare_native(symbol: str) -> str:
     return name.replace("\0", _ANONYMOUS) or symbol.strip()
 
 
+def without_brackets(symbol: str) -> str:
+    """``symbol`` without arguments, templates and what may follow them: a name with its return type, or words."""
+    return _without_qualifiers(_without_brackets(symbol[:_LONGEST])).replace("\0", _ANONYMOUS.replace(" ", "_"))
+
+
 def _without_qualifiers(name: str) -> str:
     before = ""
     while before != name:

@@ -53,7 +53,7 @@ _STARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r".{0,400}?(?:Watchdog caught collective|\bWork[A-Z]{2,6}\(SeqNum|Stack trace of the failed collective)"
         ),
     ),
-    ("traceback", re.compile(r"\s*Traceback \(most recent call last\)")),
+    ("traceback", re.compile(r".{0,200}?\bTraceback \(most recent call last\)")),
     ("sample", re.compile(r"\s*Call graph:|\s*Analysis of sampling ")),
     ("top", re.compile(r".{0,2000}?%Own\s+%Total\b|\s*\d{1,3}\.\d\d%\s+\d{1,3}\.\d\d%\s|\s*Collecting samples from '")),
     ("trace", re.compile(r".{0,100}\b(?:Call to|Return from) \S{1,200} in \S")),
@@ -73,10 +73,17 @@ _FOREIGN = {
     "banner": frozenset({"bare", "hash"}),
 }
 """Frames that a format never prints: with these another piece begins."""
-_GROW = frozenset({"gdb", "pystack", "faulthandler"})
+_GROW = {
+    "file": frozenset({"gdb", "pystack", "faulthandler"}),
+    "hash": frozenset({"gdb"}),
+    "bare": frozenset({"faulthandler"}),
+    "listed": frozenset({"gdb"}),
+}
 """Formats whose first thread is often quoted without its header."""
 _SHOWN = re.compile(r"\s*(?:\((?:Python|C)\) )?File:? \"[^\"\n]{0,2000}\", line \d{1,9}, in ")
 """A frame below which its line of source stands."""
+_RAISED = re.compile(r"[A-Za-z_][\w.]{0,120}(?:: |\Z)")
+"""The last line of an exception's traceback."""
 _DECORATED = re.compile(r"[-=#*~+<>]{2}")
 _MOST_CAPTIONS = 12
 
@@ -131,7 +138,7 @@ class _Cutter:
             return False
         if (
             kind != self._kind
-            and not (self._kind in _WEAK and kind in _GROW)
+            and kind not in _GROW.get(self._kind, ())
             and not (self._kind == "gdb" and kind == "traceback")
         ):
             return False
@@ -175,6 +182,8 @@ class _Cutter:
         if all(not line.strip() or line[:1] in " \t" for line in self._pending[:last]):
             self.segments[-1].lines += self._pending[:last]
             del self._pending[:last]
+        if self._kind == "traceback" and self._pending and _RAISED.match(self._pending[0]):
+            self.segments[-1].lines.append(self._pending.pop(0))
 
 
 def _kind_of(line: str, current: str | None) -> str | None:

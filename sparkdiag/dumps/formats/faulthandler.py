@@ -99,6 +99,8 @@ def _header(looks: Looks, text: str, *, is_open: bool) -> bool:
 
 def _frames(looks: Looks, text: str) -> bool:
     """The frames of a line: one, or several where line ends were lost."""
+    if looks.thread is None and _FRAME.match(text) is None:
+        return False
     thread = looks.thread or looks.begin(ThreadText())
     at = 0
     while match := _FRAME.match(text, at):

@@ -42,6 +42,8 @@ def claims(lines: Sequence[str]) -> float:
         if text.startswith("#"):
             if _COLLECTIVE.search(text[-500:]):
                 continue
+            if ", for file " in text and (match := _FRAME.match(text)) and python_frame(match["rest"]) is not None:
+                return 0.95
             if (match := _FRAME.match(text)) and native_frame(match["rest"][:_LONGEST], sure=True) is not None:
                 numbered += 1
                 if match["rest"].startswith("0x"):
@@ -198,7 +200,7 @@ class _Reader:
         elif number <= self.last:
             self._settle()  # another ``bt``
         thread = self._add(frame)
-        if self.last == -1 and number > 0 and frame.native and len(thread.frames) == 1:
+        if number > self.last + 1 and frame.native:
             thread.whole = False
         self.last = number
 

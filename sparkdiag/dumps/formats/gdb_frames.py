@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from sparkdiag.dumps.kept import kept_frame, kept_line, kept_locals
-from sparkdiag.dumps.native_names import bare_native
+from sparkdiag.dumps.native_names import bare_native, without_brackets
 from sparkdiag.evidence.dump import DumpFrame
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}(?: in)? ")
@@ -16,6 +16,7 @@ _PAIRS = re.compile(
     r"'(?:[^'\\]|\\.)*+'(?!\.\.\.)|\"(?:[^\"\\]|\\.)*+\"(?!\.\.\.)|(?P<cut>['\"])"
     r"|(?<![\w.])(?P<name>[A-Za-z_]\w{0,99})=(?P<value>-?\d{1,12}|True|False)(?=[,)\s]|\Z)"
 )
+_NAME = re.compile(r"[A-Za-z_?~<($@]")
 _MOST_CHARACTERS = 20_000
 
 
@@ -51,7 +52,7 @@ def native_frame(rest: str, *, sure: bool) -> DumpFrame | None:
     symbol = _without_arguments(text)
     if not symbol or (sure and address is None and path is None and symbol == text):
         return None
-    if address is None and path is None and symbol == text and " " in _without_templates(symbol):
+    if address is None and line is None and not _is_name(symbol):
         return None
     if symbol.startswith("<signal handler"):
         symbol = "<signal handler called>"
@@ -86,5 +87,6 @@ def _without_arguments(text: str) -> str:
     return text
 
 
-def _without_templates(symbol: str) -> str:
-    return bare_native(symbol) if "<" in symbol or "(" in symbol else symbol
+def _is_name(symbol: str) -> bool:
+    """Whether these are not words: ``#4 fixes this (comment) from me`` is no frame."""
+    return _NAME.match(symbol) is not None and " " not in without_brackets(symbol)

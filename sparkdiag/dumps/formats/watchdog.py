@@ -121,10 +121,10 @@ class _Reader:
         if text.startswith("frame #") and (match := _NATIVE.match(text[:_LONGEST])):
             self._native(match)
         elif text.endswith(_TRACEBACK):
-            self._end()
-            self.raised = True
+            self._end(keep_header=self.open is None)
+            self.raised = self.header is None
         elif _STACK.match(text):
-            self._end()
+            self._end(keep_header=self.open is None)
         elif text.startswith(_CHAINED):
             self._end()
             self.chained = True
@@ -145,6 +145,7 @@ class _Reader:
         interrupted = name.rpartition(".")[2] in ("KeyboardInterrupt", "SystemExit")
         note = INTERRUPTED if interrupted else f"{kept_name(name)}: {RAISED}"
         self.looks.look.notes.append(note)
+        self.raised = False
         self._end()
 
     def _native(self, match: re.Match[str]) -> None:
@@ -168,6 +169,8 @@ class _Reader:
             frames = thread.frames
             if len(frames) > 1 and frames[-1].name in _ROOTS and frames[0].name not in _ROOTS:
                 thread.root_first = False  # quoted without its header, innermost frame first
+        if thread is not None and self.raised:
+            self.looks.look.notes.append(RAISED)  # its last line, which names the exception, is not there
         if not keep_header:
             self.header = None
         self.raised = False
