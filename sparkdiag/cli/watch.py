@@ -51,7 +51,9 @@ def watch(
 
     \b
     Another: sparkdiag watch --pid 4711 --for-s 60
-    Another: sparkdiag watch --url http://127.0.0.1:8000 --send-needle --prompt-tokens 20000
+
+    \b
+    Another: sparkdiag watch --url http://127.0.0.1:8000 --send-needle
 
     Finds every process of the server, also in a container or after its API server has died, samples their stacks
     within a budget, and reads /metrics. It never signals, pauses or kills any of them, and sends nothing without

@@ -1,16 +1,27 @@
 """The run folder and its record, kept in step while a run goes on."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from sparkdiag.errors import SparkdiagError
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.run import RunRecord, Timings
 from sparkdiag.evidence.timeline import NoteEvent, Phase, PhaseEvent
+from sparkdiag.harmless.secrets import redact_text
 from sparkdiag.recording.folder import RunFolder
 from sparkdiag.reproducing.progress import View
+from sparkdiag.reproducing.signals import Terminated
 
 SAY_EVERY_S = 15.0
 """While nothing new happens, a line at most this often."""
+
+
+def run_clock() -> Callable[[], float]:
+    """Seconds since now, monotonic."""
+    began = time.monotonic()
+    return lambda: time.monotonic() - began
 
 
 class RunInProgress:
@@ -59,3 +70,24 @@ class RunInProgress:
         """Set fields of ``timings_s``."""
         merged: Timings = self.record.timings_s.model_copy(update=timings_s)
         self.update(timings_s=merged)
+
+
+@contextmanager
+def kept_whatever_happens(run: RunInProgress) -> Iterator[None]:
+    """Whatever ends the run early, its record says so, and what was seen until then stays readable."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        run.update(status="interrupted", error="interrupted by the user")
+        raise
+    except Terminated:
+        run.update(status="interrupted", error="terminated (SIGTERM)")
+        raise
+    except SparkdiagError as error:
+        run.update(status="failed", error=redact_text("\n".join([error.message, *error.details])))
+        raise
+    except Exception as error:
+        run.update(status="failed", error=redact_text(f"{type(error).__name__}: {error}"))
+        raise
+    finally:
+        run.folder.close()

@@ -1,9 +1,8 @@
 """One reproduction from request to report: environment, server, prompt, watching, verdict, everything stopped."""
 
 import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,12 +12,11 @@ from sparkdiag.environment.model import Environment
 from sparkdiag.environment.prepare import prepare
 from sparkdiag.environment.progress import ProgressSink
 from sparkdiag.environment.spec import parse_spec
-from sparkdiag.errors import SparkdiagError
 from sparkdiag.evidence.run import Host, RunRecord
 from sparkdiag.evidence.stacks import NOT_SAMPLED
 from sparkdiag.evidence.verdict import Baseline
 from sparkdiag.harmless.documents import redact_argv, redact_env
-from sparkdiag.harmless.secrets import LineRedactor, redact_text
+from sparkdiag.harmless.secrets import LineRedactor
 from sparkdiag.observing.gpu import gpu_names
 from sparkdiag.observing.permission import require_pyspy
 from sparkdiag.recording.folder import RunFolder
@@ -28,7 +26,7 @@ from sparkdiag.reproducing.host import describe_host
 from sparkdiag.reproducing.predicted import keep_route
 from sparkdiag.reproducing.progress import View
 from sparkdiag.reproducing.request import ReproRequest, control_request, launched_scenario
-from sparkdiag.reproducing.running import RunInProgress
+from sparkdiag.reproducing.running import RunInProgress, kept_whatever_happens, run_clock
 from sparkdiag.reproducing.signals import Terminated
 from sparkdiag.reproducing.trial import prompt_and_judge
 from sparkdiag.scenario.model import Scenario
@@ -42,12 +40,6 @@ from sparkdiag.serving.readiness import PortTaken, free_port
 STOP_GRACE_S = 10.0
 LAB_READY_S, LAB_VERDICT_S = 60.0, 60.0
 """What the lab takes on two cores (docs/measured.md). Of other servers nothing is known beforehand."""
-
-
-def run_clock() -> Callable[[], float]:
-    """Seconds since now, monotonic."""
-    began = time.monotonic()
-    return lambda: time.monotonic() - began
 
 
 def reproduce(
@@ -194,27 +186,6 @@ def _begin(
         run.note("serving", "started with CUDA_LAUNCH_BLOCKING=1: each kernel is waited for where it is launched")
     view.note(f"run folder: {folder.path}")
     return run
-
-
-@contextmanager
-def kept_whatever_happens(run: RunInProgress) -> Iterator[None]:
-    """Whatever ends the run early, its record says so, and what was seen until then stays readable."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        run.update(status="interrupted", error="interrupted by the user")
-        raise
-    except Terminated:
-        run.update(status="interrupted", error="terminated (SIGTERM)")
-        raise
-    except SparkdiagError as error:
-        run.update(status="failed", error=redact_text("\n".join([error.message, *error.details])))
-        raise
-    except Exception as error:
-        run.update(status="failed", error=redact_text(f"{type(error).__name__}: {error}"))
-        raise
-    finally:
-        run.folder.close()
 
 
 def _serve_and_watch(

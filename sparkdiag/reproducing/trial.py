@@ -6,8 +6,9 @@ from pathlib import Path
 
 from sparkdiag.driving.client import ServerClient
 from sparkdiag.driving.prompt import BuiltPrompt, build_prompt
+from sparkdiag.environment.dcp_proof import prove_dcp
 from sparkdiag.environment.model import Environment
-from sparkdiag.environment.proof import prove_dcp, prove_revision
+from sparkdiag.environment.proof import prove_revision
 from sparkdiag.errors import ServerError
 from sparkdiag.evidence.client import AnswerScored
 from sparkdiag.evidence.observation import Observation

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from sparkdiag.environment.proof import prove_dcp
+from sparkdiag.environment.dcp_proof import prove_dcp
 from sparkdiag.evidence.identity import ServerIdentity
 from sparkdiag.evidence.processes import ProcessInfo, ServerExit
 from sparkdiag.evidence.run import DcpProof, RevisionProof

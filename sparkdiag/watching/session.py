@@ -17,8 +17,7 @@ from sparkdiag.observing.observer import Observer
 from sparkdiag.recording.folder import RunFolder
 from sparkdiag.reproducing.host import describe_host
 from sparkdiag.reproducing.progress import View
-from sparkdiag.reproducing.running import RunInProgress
-from sparkdiag.reproducing.session import kept_whatever_happens, run_clock
+from sparkdiag.reproducing.running import RunInProgress, kept_whatever_happens, run_clock
 from sparkdiag.reproducing.signals import Terminated
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.watching.foreign import GONE, ForeignServer, dcp_of, identity_of, revision_of

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkdiag.environment.dcp_proof import prove_dcp
 from sparkdiag.environment.model import Environment
-from sparkdiag.environment.proof import compare, prove_dcp, prove_revision, sha_in_version
+from sparkdiag.environment.proof import compare, prove_revision, sha_in_version
 from sparkdiag.evidence.identity import ProcessIdentity, ServerIdentity
 from sparkdiag.evidence.processes import ProcessInfo, Ranks
 from sparkdiag.evidence.run import FileProof
