@@ -18,6 +18,16 @@ SLOW_BY_NATURE: frozenset[DiagnosisKind] = frozenset(
 """May stand for minutes in a healthy server."""
 SLOW_BY_NATURE_S = 600.0
 
+UNDER_LOAD: dict[DiagnosisKind, int | None] = {
+    "gpu-wait": None,
+    "queue-wait": None,
+    "collective-wait": 3,
+    "forward": 3,
+    "dp-dummy": 3,
+}
+"""Between two looks a server that decodes without a pause passes through the same frames and lines thousands of times
+(looks at healthy H200 servers do not differ in anything). How many looks that are all alike speak against that; None:
+no number does, it is nearly always there."""
 WAIT_STILL_S = 60.0
 """A chunk's kernels may run for longer than ``STILL_S`` on slow hardware, while the host waits in one place."""
 _STEP = frozenset(
@@ -106,7 +116,30 @@ def finding_of(reads: Sequence[Read], decides: int, traffic: Traffic | None) -> 
         return "unknown", f"{movement.text} for {still_s:.0f} s; but so stands a server without work, too"
     if traffic is not None and traffic.moved:
         return "unknown", f"{movement.text} for {still_s:.0f} s; but the server's own counters moved meanwhile"
+    if _may_be_load(read) and not _held(traffic) and not _waited_for(read, reads):
+        return "unknown", (
+            f"{movement.text} for {still_s:.0f} s; but a server at work may be found there in every look: its counters "
+            "would tell"
+        )
     return "stalled", f"{movement.text} for {still_s:.0f} s"
+
+
+def _may_be_load(read: Read) -> bool:
+    needed = UNDER_LOAD.get(read.found.kind, 0)
+    return needed is None or len(read.looks) < needed
+
+
+def _held(traffic: Traffic | None) -> bool:
+    """The server itself says that a request is in flight and nothing gets on."""
+    return traffic is not None and bool(traffic.in_flight) and traffic.moved is False
+
+
+def _waited_for(read: Read, reads: Sequence[Read]) -> bool:
+    """Whether, in look after look, peers stand in a collective that this process has not joined."""
+    stands = [
+        one for one in reads if one.movement is not None and one.movement.what == "nothing" and len(one.looks) > 2
+    ]
+    return read in stands and not read.waits and any(one.found.kind == "collective-wait" for one in stands)
 
 
 def _moves(read: Read, text: str, still_s: float | None, traffic: Traffic | None) -> tuple[Finding, str]:
@@ -115,8 +148,7 @@ def _moves(read: Read, text: str, still_s: float | None, traffic: Traffic | None
     known = kind == "torch-fallback" and read.match.healthy is False and read.agreeing == len(read.looks)
     if known and still_s is not None and still_s >= STILL_S:
         return "stalled", f"crawling: it advances, but was in {read.found.function} in every look over {still_s:.0f} s"
-    held = traffic is not None and traffic.in_flight and traffic.moved is False
-    if kind == "scheduler-loop" and held and still_s is not None and still_s >= WAIT_STILL_S:
+    if kind == "scheduler-loop" and _held(traffic) and still_s is not None and still_s >= WAIT_STILL_S:
         return "stalled", f"{text}; but no counter of the server moved for {still_s:.0f} s"
     return "moving", text
 

@@ -51,7 +51,29 @@ def test_one_look_at_a_process_is_never_a_stall(kind: DiagnosisKind) -> None:
 
 def test_the_same_place_in_a_step_for_long_is_a_stall() -> None:
     assert finding_of([read("torch-fallback", still_s=STILL_S)], 0, None)[0] == "stalled"
-    assert finding_of([read("collective-wait", still_s=STILL_S)], 0, None)[0] == "stalled"
+    held = Traffic(running=1, moved=False, over_s=STILL_S)
+    assert finding_of([read("collective-wait", still_s=STILL_S)], 0, held)[0] == "stalled"
+
+
+@pytest.mark.parametrize("kind", ["gpu-wait", "collective-wait", "queue-wait", "forward"])
+def test_where_a_server_under_load_is_always_found_its_counters_decide(kind: DiagnosisKind) -> None:
+    stands = read(kind, still_s=3600.0)
+    assert finding_of([stands], 0, None)[0] == "unknown"
+    assert finding_of([stands], 0, Traffic(running=1, over_s=60))[0] == "unknown"
+    often = replace(stands, looks=stands.looks * 3)
+    assert finding_of([often], 0, None)[0] == ("unknown" if kind in ("gpu-wait", "queue-wait") else "stalled")
+    assert finding_of([stands], 0, Traffic(running=1, moved=False, over_s=60))[0] == "stalled"
+
+
+def test_or_peers_that_stand_in_a_collective_it_has_not_joined() -> None:
+    def thrice(kind: DiagnosisKind, pid: int) -> Read:
+        one = read(kind, still_s=90.0, pid=pid)
+        return replace(one, looks=one.looks * 3)
+
+    reads = [thrice("collective-wait", 1), thrice("collective-wait", 2), thrice("gpu-wait", 3)]
+    assert finding_of(reads, 2, None)[0] == "stalled"
+    assert finding_of(reads[2:], 0, None)[0] == "unknown"
+    assert finding_of([*reads[:2], read("gpu-wait", still_s=90.0, pid=3)], 2, None)[0] == "unknown"  # in one look
 
 
 def test_too_short_or_unknown_a_time_is_no_stall() -> None:

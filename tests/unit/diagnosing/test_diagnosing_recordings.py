@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from h200_recordings import FOLDER, LOOP_FUNCTION, rows, sample, scenario, threads_of_json, threads_of_text
 
+from sparkdiag.diagnosing.diagnose import diagnose
 from sparkdiag.diagnosing.loops import loops_in
 from sparkdiag.diagnosing.movement import movement_of
 from sparkdiag.evidence.diagnosis import LoopFinding
@@ -128,6 +129,14 @@ def test_the_same_dump_again_moves_nothing(name: str) -> None:
     movement = movement_of(looks_of([sample(1, 3.0 * n, threads) for n in range(4)], ()))
     assert movement is not None
     assert (movement.what, movement.loops, movement.over_s) == ("nothing", (), 9.0)
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_no_healthy_recording_is_a_stall_however_often_it_is_seen_again(name: str) -> None:
+    """A server at work passes through the same frames and lines all the time."""
+    threads = threads_of_text(name)
+    found = diagnose(looks_of([sample(1, 35.0 * n, threads) for n in range(5)], ()))
+    assert found.finding != "stalled", found.reasons_for
 
 
 def test_two_dumps_of_one_healthy_worker_move_without_a_loop() -> None:
