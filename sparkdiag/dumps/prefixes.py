@@ -200,6 +200,8 @@ def streams_of(lines: list[str]) -> tuple[Stream, ...]:
     streams: dict[Identity, Stream] = {}
     numbers: dict[Identity, list[int]] = {}
     current = Identity()
+    alone: list[tuple[Stream, int, str]] = []
+    stamped = 0
     for number, line in enumerate(lines):
         rest, prefix = prefixes.split(line)
         if prefix.identity is not None and (not prefix.own_line or _is_stack(rest)):
@@ -211,7 +213,12 @@ def streams_of(lines: list[str]) -> tuple[Stream, ...]:
             numbers[current] = []
             stream = streams[current] = Stream(current, [], numbers[current], {})
         if prefix.stamp is not None:
+            if not rest and prefix.identity is None and len(stream.lines) - 1 not in stream.stamps:
+                rest = line  # what ``date`` printed, and no prefix
             stream.stamps[len(stream.lines)] = prefix.stamp
         stream.lines.append(rest)
         numbers[current].append(number)
+    if stamped <= len(alone):  # nothing but ``date`` between the dumps: words of their own, not a log's blank lines
+        for stream, index, line in alone:
+            stream.lines[index] = line
     return tuple(streams.values())

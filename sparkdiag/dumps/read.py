@@ -7,7 +7,7 @@ when it was, and whether it can be believed.
 import importlib
 import pkgutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol
 
@@ -128,6 +128,8 @@ def _of_format(segment: Segment, stream: Stream) -> tuple[list[_Found], str | No
         for dump in module.read(lines)
         if dump.threads
     ]
+    # When the second look of one piece was taken nobody knows: not when the first was.
+    found[1:] = [replace(one, stamp=None) for one in found[1:]]
     return found, reason_of_lines(lines)
 
 

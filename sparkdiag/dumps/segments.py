@@ -13,6 +13,7 @@ from sparkdiag.dumps.formats import pyspy_raw
 from sparkdiag.dumps.formats.pyspy_lines import LONGEST_LINE, told
 from sparkdiag.dumps.markup import FENCE
 from sparkdiag.dumps.naming import names_process
+from sparkdiag.dumps.stamps import stamp_in
 
 Family = Literal["py-spy", "other"]
 
@@ -85,6 +86,7 @@ _SHOWN = re.compile(r"\s*(?:\((?:Python|C)\) )?File:? \"[^\"\n]{0,2000}\", line 
 _RAISED = re.compile(r"[A-Za-z_][\w.]{0,120}(?:: |\Z)")
 """The last line of an exception's traceback."""
 _DECORATED = re.compile(r"[-=#*~+<>]{2}")
+_LONGEST_MOMENT = 60
 _MOST_CAPTIONS = 12
 
 
@@ -94,7 +96,7 @@ class Segment:
 
     family: Family
     start: int
-    """Of its first line, captions left out."""
+    """Of its first line, what stands above it left out."""
     lines: list[str]
     captions: list[str]
 
@@ -143,14 +145,19 @@ class _Cutter:
         ):
             return False
         return kind == "py-spy" or not any(
-            line[:1] not in " \t" and names_process(line) for line in self._pending[self._source_lines() :] if line
+            line[:1] not in " \t" and (names_process(line) or _is_moment(line))
+            for line in self._pending[self._source_lines() :]
+            if line
         )
 
     def _source_lines(self) -> int:
         """How many of the pending lines are of the frame above: its source, ``worker = Worker(rank=0)``, its locals."""
         if not self._pending or _SHOWN.match(self.segments[-1].lines[-1]) is None:
             return 0
-        if self._kind == "pystack":
+        indented = next((at for at, line in enumerate(self._pending) if line[:1] not in " \t"), len(self._pending))
+        if indented:
+            return indented
+        if self._kind == "pystack" and not {"Arguments:", "Locals:"}.isdisjoint(self._pending):
             return self._pending.index("") if "" in self._pending else len(self._pending)
         return 1 if _DECORATED.match(self._pending[0]) is None else 0
 
@@ -172,7 +179,7 @@ class _Cutter:
             self.segments.append(Segment("py-spy", index, [line], captions))
         else:  # what stands above may say to the format's reader what follows
             above = self._pending[-_MOST_CAPTIONS:]
-            self.segments.append(Segment("other", index - len(above), [*above, line], captions))
+            self.segments.append(Segment("other", index, [*above, line], captions))
         self._pending = []
         self._kind = kind
 
@@ -184,6 +191,11 @@ class _Cutter:
             del self._pending[:last]
         if self._kind == "traceback" and self._pending and _RAISED.match(self._pending[0]):
             self.segments[-1].lines.append(self._pending.pop(0))
+
+
+def _is_moment(line: str) -> bool:
+    """Whether this is what ``date`` printed between two looks, and not a line of a log."""
+    return len(line) <= _LONGEST_MOMENT and ":" in line and line.count(" ") <= 7 and stamp_in(line) is not None
 
 
 def _kind_of(line: str, current: str | None) -> str | None:

@@ -111,3 +111,23 @@ def test_a_cut_end_takes_only_what_was_cut(pair: tuple[str, str], how: str, cut:
         for _, frames in threads:
             shown = frames[:-1] if frames else []
             assert possible.issuperset(shown) or possible.issuperset(frames[1:])
+
+
+@pytest.mark.parametrize(
+    "name", ["pystack-plain.txt", "gdb-all-bt.txt", "faulthandler-3.11-one.txt", "watchdog-pytest.txt"]
+)
+@pytest.mark.parametrize("moment", ["Mon Nov 30 19:22:{:02} UTC 2026", "2026-11-30T19:22:{:02}+00:00", "19:22:{:02}"])
+def test_a_loop_with_date_between_gives_every_look_its_moment(name: str, moment: str) -> None:
+    """``for i in 1 2 3; do date; pystack remote 12; sleep 10; done``, as people watch a server that hangs."""
+    text = "".join(f"{moment.format(second)}\n{text_of(name)}" for second in (3, 13, 23))
+    looks = read_dumps(text, source="pasted").looks
+    assert told(looks) == alone(name) * 3
+    first = looks[0].at_s
+    assert first is not None
+    assert [None if look.at_s is None else look.at_s - first for look in looks] == [0, 10, 20]
+
+
+def test_looks_whose_moment_is_not_told_have_none() -> None:
+    """The signal's dump twice in one log: the stamp above the first is not the second's."""
+    text = "2026-11-30 19:22:03 INFO waiting\n" + text_of("faulthandler-3.11-signal.txt")
+    assert [look.at_s is None for look in read_dumps(text, source="pasted").looks] == [False, True]
