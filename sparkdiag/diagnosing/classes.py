@@ -150,9 +150,9 @@ _WORDS: dict[DiagnosisKind, tuple[str, str]] = {
 
 def _doing(kind: DiagnosisKind, function: str | None, *, many: bool) -> str:
     words = _WORDS.get(kind, ("is", "are"))[many]
-    if kind in CANNOT_TELL or (function is None and kind in _WORDS):
+    if kind == "idle" or kind in CANNOT_TELL or (function is None and kind in _WORDS):
         return words
-    return f"{words} in {function}" if function is not None else f"{words} in {kind}"
+    return f"{words} in {_bare(function) or kind}"
 
 
 def _collective_remarks(groups: Sequence[_Group], processes: Sequence[ProcessDiagnosis]) -> list[str]:

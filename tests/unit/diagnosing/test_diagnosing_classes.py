@@ -126,6 +126,11 @@ def test_ranks_of_two_servers_are_told_apart_by_name() -> None:
     ]
 
 
+def test_idle_ranks_are_in_no_place_and_functions_are_named_bare() -> None:
+    named: Place = ("forward", "SparkLab.layer.<locals>.linear")
+    assert texts(workers(IDLE, ("idle", "acquire_read"), named)) == ["TP2 is in linear", "TP0, TP1 are idle"]
+
+
 def test_one_process_has_no_classes() -> None:
     assert rank_classes(workers(GATHER), waiting=frozenset({0})) == ()
 

@@ -1,5 +1,6 @@
 """What moved between looks at one process, and what is only the spin of a wait."""
 
+import cProfile
 import random
 
 import pytest
@@ -184,3 +185,22 @@ def test_the_order_of_threads_does_not_matter(one: ProcessDump, other: ProcessDu
         return
     found, again = movement_of([one, other]), movement_of([shuffled(one), shuffled(other)])
     assert (found and found.what) == (again and again.what)
+
+
+def _calls(looks: int, depth: int) -> int:
+    """Function calls that it takes: unlike time they are the same on any machine."""
+    loop = NestedLoop()
+    callers = [frame(f"caller_{n}", n, size=n) for n in range(depth)]
+    series_of_looks = [
+        look(thread(*callers, frame("logits", 40, **loop.at(at_s))), at_s=at_s)
+        for at_s in [loop.seconds * n / looks for n in range(looks)]
+    ]
+    profile = cProfile.Profile()
+    profile.runcall(movement_of, series_of_looks)
+    return int(sum(entry.callcount for entry in profile.getstats()))
+
+
+def test_work_grows_with_the_frames_and_no_faster() -> None:
+    small = _calls(60, 20)
+    assert _calls(240, 20) < 5 * small
+    assert _calls(60, 80) < 5 * small
