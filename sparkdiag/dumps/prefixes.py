@@ -200,8 +200,6 @@ def streams_of(lines: list[str]) -> tuple[Stream, ...]:
     streams: dict[Identity, Stream] = {}
     numbers: dict[Identity, list[int]] = {}
     current = Identity()
-    alone: list[tuple[Stream, int, str]] = []
-    stamped = 0
     for number, line in enumerate(lines):
         rest, prefix = prefixes.split(line)
         if prefix.identity is not None and (not prefix.own_line or _is_stack(rest)):
@@ -218,7 +216,4 @@ def streams_of(lines: list[str]) -> tuple[Stream, ...]:
             stream.stamps[len(stream.lines)] = prefix.stamp
         stream.lines.append(rest)
         numbers[current].append(number)
-    if stamped <= len(alone):  # nothing but ``date`` between the dumps: words of their own, not a log's blank lines
-        for stream, index, line in alone:
-            stream.lines[index] = line
     return tuple(streams.values())

@@ -205,6 +205,8 @@ class _Reader:
 
     def _start(self, index: int) -> Look:
         start = index if self._caption_at is None else self._caption_at
+        if self._look is not None:
+            self._look.not_understood = max(self._look.not_understood - len(self._captions), 0)
         look = Look(start=start, captions=self._captions, head_at=index)
         self._captions, self._caption_at = [], None
         self._broke = self._fenced = False
