@@ -20,6 +20,7 @@ from typing import Any
 
 from sparkdiag.diagnosing.diagnose import diagnose
 from sparkdiag.diagnosing.signatures import match_look
+from sparkdiag.dumps.formats.collectives import THREAD as COLLECTIVE
 from sparkdiag.evidence.dump import DumpFrame, DumpThread, ProcessDump
 from sparkdiag.evidence.processes import Role
 from sparkdiag.evidence.titles import classify
@@ -103,6 +104,8 @@ def _thread(entry: Mapping[str, Any]) -> DumpThread:
     read = _THREAD.match(header)
     flags = (read["flags"] if read else None) or ""
     name = read["name"] if read else (header or None)
+    if "flight recorder" in header:
+        name = COLLECTIVE
     return DumpThread(
         name=name,
         thread_id=int(read["id"]) if read and read["id"] else None,

@@ -144,7 +144,9 @@ def found_in(seen: Seen, *, role: str | None, book: Book) -> tuple[Found, ...]:
         asked = rule.signature.thread
         if (asked == "main" and not seen.main) or (asked == "other" and seen.thread.name == MAIN):
             continue
-        at = next((index for index, sets in enumerate(seen.sets) if sets & rule.decisive), 0)
+        if rule.signature.named and seen.thread.name not in rule.signature.named:
+            continue
+        at = next((index for index, sets in enumerate(seen.sets) if sets & rule.decisive), seen.telling or 0)
         found.append(Found(seen, rule, at, rule.weight))
     in_model = bool(seen.every & book.model) and not seen.every & book.side
     if in_model and (at_model := seen.telling) is not None:
@@ -177,16 +179,18 @@ def decide(look: ProcessDump) -> tuple[Found | None, tuple[Found, ...], tuple[Se
     """The thread and signature that say most of the process, the runners-up of other threads or kinds, and the threads
     that are no helpers."""
     book = signature_book()
-    threads = see_threads(look)
-    known = is_titled(look) or any((seen.every | seen.lineage) & book.evidence for seen in threads)
     telling: list[Seen] = []
     ranked: list[Found] = []
-    for seen in threads:
-        found = found_in(seen, role=look.role, book=book) if known else ()
+    known = is_titled(look)
+    for seen in see_threads(look):
+        found = found_in(seen, role=look.role, book=book)
         if is_helper(seen, found, book):
             continue
         telling.append(seen)
         ranked.extend(found)
+        known = known or bool((seen.every | seen.lineage) & book.evidence)
+    if not known:
+        return None, (), tuple(telling)
     has_main = any(seen.main for seen in telling)
     ranked = [each for each in ranked if each.seen.main or not has_main or each.weight > SAYS["rest"]]
     ranked.sort(key=_decides)

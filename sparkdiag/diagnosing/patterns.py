@@ -6,6 +6,7 @@ A pattern is one string, written as in ``signatures.toml``:
 ``acquire_read``       the bare function name, whatever class or namespace it stands in
 ``_fp8_*_torch``       the same with ``*`` for anything
 ``gloo::``             a C++ scope: anything whose full name holds ``gloo::``
+``gc.collect``         as people write it: anything whose full name ends in it (``torch.``: holds it)
 ``wait@torch/cuda``    that function in a file whose path holds these whole components, in this order; a path that the
                        paste shortened (``pynccl.py`` for ``device_communicators/pynccl.py``) is taken as the same file
 ``wait@?torch/cuda``   the same, and also where the paste shows no path at all
@@ -68,18 +69,23 @@ def parse_pattern(text: str) -> Pattern:
         raise ValueError(f"{text!r} names neither a function nor a path")
     if re.search(r"\.py:\d|:\d+\Z", rest):
         raise ValueError(f"{text!r} names a line; lines change with every release")
+    if function.endswith("."):
+        return Pattern(text, negative=negative, scope=function, path=parts, path_may_lack=may_lack)
     if "*" in function:
         glob = re.compile(translate(function)).match
         return Pattern(text, negative=negative, glob=glob, path=parts, path_may_lack=may_lack)
-    if "::" in function:
+    if "::" in function or "." in function.strip("."):
         return Pattern(text, negative=negative, scope=function, path=parts, path_may_lack=may_lack)
     return Pattern(text, negative=negative, name=function or None, path=parts, path_may_lack=may_lack)
 
 
 def bare_name(function: str) -> str:
     """``at::native::_local_scalar_dense_cuda(at::Tensor const&)`` -> ``_local_scalar_dense_cuda``;
-    ``Worker.execute_model`` -> ``execute_model``; ``<module>`` and ``<lambda>`` stay."""
+    ``Worker.execute_model`` -> ``execute_model``; ``-[MTLCommandBuffer waitUntilCompleted]`` -> ``waitUntilCompleted``;
+    ``<module>`` and ``<lambda>`` stay."""
     text = function[:LONGEST].strip()
+    if text.startswith(("-[", "+[")):
+        return text.rstrip("]").rsplit(" ", 1)[-1].partition(":")[0] or text
     if not text.startswith("<"):
         cut = _TEMPLATE.search(text, 1)
         text = text[: cut.start()] if cut else text
@@ -103,6 +109,15 @@ def path_parts(path: str | None) -> tuple[str, ...]:
             last += ".so"
         parts[-1] = last
     return tuple(parts)
+
+
+def _module_parts(function: str) -> tuple[tuple[str, ...], ...]:
+    """Where a frame has no path, what its name tells of one: ``torch.cuda.synchronize`` stands in ``torch/cuda`` or in
+    ``torch/cuda.py``; classes are no modules."""
+    if "." not in function or "::" in function or len(function) > LONGEST:
+        return ((),)
+    modules = [part for part in function.partition("(")[0].split(".")[:-1] if part.isidentifier() and part.islower()]
+    return (tuple(modules), (*modules[:-1], f"{modules[-1]}.py")) if modules else ((),)
 
 
 def is_native(function: str, path: str | None, *, said: bool) -> bool:
@@ -176,7 +191,12 @@ class FrameIndex:
             self._slow.append(entry)
 
     def _look_up(self, function: str, path: str | None, said: bool) -> tuple[int, bool]:
-        name, parts = bare_name(function), path_parts(path)
+        name, atoms = bare_name(function), 0
+        for parts in (path_parts(path),) if path else _module_parts(function):
+            atoms |= self._atoms_of(function, name, parts)
+        return self._sets_of(atoms), is_native(function, path, said=said)
+
+    def _atoms_of(self, function: str, name: str, parts: tuple[str, ...]) -> int:
         atoms = 0
         for pattern, bit in self._by_name.get(name, ()):
             if _path_fits(pattern, parts):
@@ -189,12 +209,12 @@ class FrameIndex:
         for pattern, bit in chain.from_iterable(globs):
             if (pattern.glob is None or pattern.glob(name)) and _path_fits(pattern, parts):
                 atoms |= bit
-        if "::" in function:
+        if "::" in function or "." in function:
             full = function[:LONGEST]
             for pattern, bit in self._scopes:
-                if pattern.scope is not None and pattern.scope in full and _path_fits(pattern, parts):
+                if pattern.scope is not None and _in_scope(full, pattern.scope) and _path_fits(pattern, parts):
                     atoms |= bit
-        return self._sets_of(atoms), is_native(function, path, said=said)
+        return atoms
 
     def _sets_of(self, atoms: int) -> int:
         found = 0
@@ -204,6 +224,13 @@ class FrameIndex:
             ):
                 found |= 1 << each.index
         return found
+
+
+def _in_scope(full: str, scope: str) -> bool:
+    if "::" in scope:
+        return scope in full
+    dotted = f".{full}"
+    return f".{scope}" in dotted if scope.endswith(".") else dotted.endswith(f".{scope}")
 
 
 def _path_fits(pattern: Pattern, parts: tuple[str, ...]) -> bool:

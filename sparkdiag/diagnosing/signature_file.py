@@ -48,6 +48,7 @@ class Signature(BaseModel):
     stack: tuple[tuple[str, ...], ...] = ()
     absent: tuple[str, ...] = ()
     roles: tuple[Role, ...] = ()
+    named: tuple[str, ...] = ()
     thread: Literal["main", "other", "any"] = "any"
 
 
@@ -73,7 +74,8 @@ class Rule:
     stack: tuple[int, ...]
     absent: int
     decisive: int
-    """The frames that the answer names: those of ``leaf``, else of ``near``, else of the first of ``stack``."""
+    """The frames that the answer names: those of ``leaf``, else of ``near``, else of the first of ``stack``; 0: the
+    innermost that says something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +144,12 @@ def _rule(signature: Signature, order: int, index: FrameIndex) -> Rule:
         signature=signature,
         order=order,
         weight=SAYS[signature.says],
-        conditions=len(bits) + bool(signature.roles),
+        conditions=len(bits) + bool(signature.roles) + bool(signature.named),
         leaf=leaf,
         near=near,
         stack=stack,
         absent=bits.get("absent", 0),
-        decisive=leaf or near or stack[0],
+        decisive=leaf or near or (stack[0] if stack else 0),
     )
 
 
@@ -160,8 +162,8 @@ def _contradictions(read: _File) -> Iterable[str]:
         if signature.id in seen:
             yield f"{signature.id}: the id is there twice"
         seen.add(signature.id)
-        if not (signature.leaf or signature.near or signature.stack):
-            yield f"{signature.id}: says of no frame that it must be there (leaf, near or stack)"
+        if not (signature.leaf or signature.near or signature.stack or signature.named):
+            yield f"{signature.id}: says of no frame that it must be there (leaf, near or stack), and of no name"
         if signature.kind in CANNOT_TELL:
             yield f"{signature.id}: {signature.kind} is what is said where no signature fits"
         if signature.kind == "idle" and signature.says not in ("rest", "aside"):

@@ -32,6 +32,11 @@ def fits(pattern: str, function: str, path: str | None = None) -> bool:
         ("@libcuda.so", "cuCtxSynchronize", "libcuda"),
         ("capture@*graph*", "capture", "sglang/srt/model_executor/cuda_graph_runner.py"),
         ("<module>", "<module>", "a.py"),
+        ("gc.collect", "gc.collect", None),
+        ("torch.", "torch.cuda.synchronize", None),
+        ("synchronize@torch/cuda", "torch.cuda.synchronize", None),
+        ("step@vllm/v1/engine/core.py", "vllm.v1.engine.core.EngineCore.step", None),
+        ("waitUntilCompleted", "-[_MTLCommandBuffer waitUntilCompleted]", "Metal"),
     ],
 )
 def test_fits(pattern: str, function: str, path: str | None) -> None:
@@ -50,6 +55,9 @@ def test_fits(pattern: str, function: str, path: str | None) -> None:
         ("*_torch", "torch_all", None),
         ("@pynccl.py", "f", None),
         ("wait@torch/cuda/streams.py", "wait", "cuda"),
+        ("gc.collect", "collect", "gc.py"),
+        ("gc.collect", "magic.collect", None),
+        ("torch.", "mytorch.cuda", None),
     ],
 )
 def test_does_not_fit(pattern: str, function: str, path: str | None) -> None:
