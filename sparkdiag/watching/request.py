@@ -11,6 +11,8 @@ DEFAULT_SCENARIO = "sm12x-mqa-prefill"
 LOOK_S, LOOK_LONGER_S = 33.0, 63.0
 """A little more than ``diagnosing.finding.STILL_S`` and ``WAIT_STILL_S``: less than that is no stall. The longer only
 where the shorter did not tell, and nobody has said how long."""
+LONGEST_PERIOD_S = 60.0
+"""Between two looks at a process of a server that is only watched, where many processes share few cores."""
 NEEDLE_TOKENS = 4096
 NEEDLE_GIVEN_UP_S = 120.0
 
@@ -64,11 +66,16 @@ def watched_scenario(request: WatchRequest, *, processes: tuple[ProcessInfo, ...
     server = scenario.server.model_copy(
         update={"tp": tp, "dcp": dcp, "model": None, "args": (), "env": {}, "max_model_len": None}
     )
+    sampling = scenario.sampling
+    if not request.send_needle:
+        # Nothing is forecast here: the budget, which is stated to whoever watches, goes before a gap that is short.
+        sampling = sampling.model_copy(update={"max_period_s": max(sampling.max_period_s, LONGEST_PERIOD_S)})
     if request.model is not None:
         server = server.model_copy(update={"served_model_name": request.model})
     return scenario.model_copy(
         update={
             "server": server,
+            "sampling": sampling,
             "prompt": scenario.prompt.model_copy(update={"tokens": request.prompt_tokens}),
             "patience": scenario.patience.model_copy(update={"timeout_s": request.patience_s}),
         }
