@@ -11,6 +11,19 @@ from sparkdiag.evidence.dump import DumpFrame, ProcessDump
 MOST_DIFFERENCES = 12
 _MOST_NAMES = 5
 _NOBODY = "not in the dumps"
+_WRAPPERS = frozenset(
+    {
+        "_call_impl",
+        "_wrapped_call_impl",
+        "__call__",
+        "__torch_function__",
+        "_fn",
+        "decorate_context",
+        "inner",
+        "wrapper",
+    }
+)
+"""On every stack of a torch module: they tell nothing apart."""
 
 Function = tuple[str, str | None]
 """(bare name, the end of its path): paths of two machines differ at their beginnings."""
@@ -55,7 +68,8 @@ def _parted(name: str, good: Sequence[ProcessDump], bad: Sequence[ProcessDump]) 
     shared = _shared(good_one, bad_one)
     common = _said(bad_one[shared - 1]) if shared else None
     below = f" below {common}" if common else ""
-    return Difference(name=f"{name}{below}", good=_way(good_one[shared:]), bad=_way(bad_one[shared:]))
+    ways = _way(good_one[shared:]), _way(bad_one[shared:])
+    return Difference(name=f"{name}{below}", good=ways[0], bad=ways[1]) if ways[0] != ways[1] else None
 
 
 def _main_stacks(looks: Sequence[ProcessDump]) -> list[Followed]:
@@ -85,6 +99,7 @@ def _way(functions: Sequence[Function]) -> str:
     """From where they part to the innermost function: the first steps, and the last one."""
     if not functions:
         return "ends there"
+    functions = [one for one in functions if one[0] not in _WRAPPERS] or functions
     if len(functions) <= _MOST_NAMES:
         return " > ".join(_said(one) for one in functions)
     return " > ".join([*map(_said, functions[: _MOST_NAMES - 1]), "...", _said(functions[-1])])
@@ -110,18 +125,18 @@ def _alike_folded(parted: Sequence[Difference]) -> list[Difference]:
 
 
 def _new_functions(good: Sequence[ProcessDump], bad: Sequence[ProcessDump]) -> list[Difference]:
-    """Functions on the bad one's stacks alone, of any thread that works; those seen most, and innermost, first."""
+    """Functions on the bad one's stacks alone, of any thread that works; those in most looks, and innermost, first."""
     known = {frame.name for series in follow(good) for one in series for frame in one.frames}
     seen: Counter[Function] = Counter()
     depth: dict[Function, int] = {}
     for look in bad:
+        strange: set[Function] = set()
         for series in follow([look]):
-            for one in series:
-                frames = _functions(one.frames)
-                for index, function in enumerate(frames):
-                    if function[0] not in known:
-                        seen[function] += 1
-                        depth[function] = max(depth.get(function, 0), index)
+            for index, function in enumerate(_functions(series[0].frames)):
+                if function[0] not in known and function[0] not in _WRAPPERS:
+                    strange.add(function)
+                    depth[function] = max(depth.get(function, 0), index)
+        seen.update(strange)
     if not seen or not known:
         return []
     names = sorted(seen, key=lambda one: (-seen[one], -depth[one], one[0]))
