@@ -22,47 +22,40 @@ _SIGNS = (
     "Return from ", "LWP ", ";", "Fatal Python", "Collecting samples", "(in ", "OpType=", "failed collective",
 )  # fmt: skip
 """Without any of these there is nothing but ``py-spy dump`` in a text: nearly always."""
-_STARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("ray", re.compile(r"\s*Stack dump for ")),
-    ("pystack", re.compile(r"\s*Traceback for thread \d|\s*\((?:Python|C)\) File ")),
-    (
-        "faulthandler",
-        re.compile(
-            r"\s*(?:Current thread|Thread) 0x[0-9a-fA-F]{1,16}.{0,100}\(most recent call first\)|\s*Fatal Python error"
-            r"|\s*Stack \(most recent call first\)|\s*Timeout \(\d{1,6}:\d"
-        ),
+_STARTS = {
+    "ray": r"Stack dump for ",
+    "pystack": r"Traceback for thread \d|\((?:Python|C)\) File ",
+    "faulthandler": (
+        r"(?:Current thread|Thread) 0x[0-9a-fA-F]{1,16}.{0,100}\(most recent call first\)|Fatal Python error"
+        r"|Stack \(most recent call first\)|Timeout \(\d{1,6}:\d"
     ),
-    (
-        "gdb",
-        re.compile(
-            r"\s*Thread \d{1,9} \((?:Thread 0x|LWP )|\s*\(gdb\)"
-            r"|\s*\[(?:Switching to thread|New LWP \d|Thread debugging)"
-            r"|\s*Traceback \(most recent call first\)|\s*\*?\s{0,8}\d{1,6}\s{1,8}Thread 0x[0-9a-fA-F]{1,16} \(LWP "
-        ),
+    "gdb": (
+        r"Thread \d{1,9} \((?:Thread 0x|LWP )|\(gdb\)|\[(?:Switching to thread|New LWP \d|Thread debugging)"
+        r"|Traceback \(most recent call first\)|\*?\s{0,8}\d{1,6}\s{1,8}Thread 0x[0-9a-fA-F]{1,16} \(LWP "
     ),
-    (
-        "banner",
-        re.compile(
-            r"\s*[~+=*#-]{3,} ?Stack of |\s*[~+=*#-]{2,} ?Thread \S.{0,100}\((?:\w{1,10}=)?\d{4,20}\b"
-            r"|\s*# Thread: ?\S.{0,100}\(\d{3,20}\)|\s*ThreadID: ?\d|\s*Stack \(most recent call last\)"
-            r"|\s*Thread \d{5,20} \((?!active|idle|unknown|running)[^()\n]{1,100}(?:\(\w{1,60}\))?\):?\s*\Z"
-        ),
+    "banner": (
+        r"[~+=*#-]{3,} ?Stack of |[~+=*#-]{2,} ?Thread \S.{0,100}\((?:\w{1,10}=)?\d{4,20}\b"
+        r"|# Thread: ?\S.{0,100}\(\d{3,20}\)|ThreadID: ?\d|Stack \(most recent call last\)"
+        r"|Thread \d{5,20} \((?!active|idle|unknown|running)[^()\n]{1,100}(?:\(\w{1,60}\))?\):?\s*\Z"
     ),
-    (
-        "collective",
-        re.compile(
-            r".{0,400}?(?:Watchdog caught collective|\bWork[A-Z]{2,6}\(SeqNum|Stack trace of the failed collective)"
-        ),
-    ),
-    ("traceback", re.compile(r".{0,200}?\bTraceback \(most recent call last\)")),
-    ("sample", re.compile(r"\s*Call graph:|\s*Analysis of sampling ")),
-    ("top", re.compile(r".{0,2000}?%Own\s+%Total\b|\s*\d{1,3}\.\d\d%\s+\d{1,3}\.\d\d%\s|\s*Collecting samples from '")),
-    ("trace", re.compile(r".{0,100}\b(?:Call to|Return from) \S{1,200} in \S")),
-    ("hash", re.compile(r"\s*(?:frame )?(?:#0:?\s{1,40}\S|#\d{1,4}:?\s{1,40}\S.{0,2000}?(?: in |\(| from |::))")),
-    ("bare", re.compile(r"\s*File \"[^\"\n]{0,2000}\", line \d{1,9} in ")),
-    ("listed", re.compile(r"\s*File:? \"[^\"\n]{0,2000}\", line (?:\d{1,9}|\?), in ")),
-    ("file", re.compile(r"\s*File:? \"")),
+    "sample": r"Call graph:|Analysis of sampling ",
+    "top": r"\d{1,3}\.\d\d%\s+\d{1,3}\.\d\d%\s|Collecting samples from '",
+    "hash": r"(?:frame )?(?:#0:?\s{1,40}\S|#\d{1,4}:?\s{1,40}\S.{0,2000}?(?: in |\(| from |::))",
+    "bare": r"File \"[^\"\n]{0,2000}\", line \d{1,9} in ",
+    "listed": r"File:? \"[^\"\n]{0,2000}\", line (?:\d{1,9}|\?), in ",
+    "file": r"File:? \"",
+}
+"""How a line of each format begins, its indentation left out."""
+_START = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _STARTS.items()))
+_ANYWHERE: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+    ("collective", "collective", re.compile(r".{0,400}?(?:Watchdog caught|Stack trace of the failed) collective")),
+    ("collective", "(SeqNum", re.compile(r".{0,400}?\bWork[A-Z]{2,6}\(SeqNum")),
+    ("traceback", "Traceback (", re.compile(r".{0,200}?\bTraceback \(most recent call last\)")),
+    ("top", "%Own", re.compile(r".{0,2000}?%Own\s+%Total\b")),
+    ("trace", "Call to ", re.compile(r".{0,100}\bCall to \S{1,200} in \S")),
+    ("trace", "Return from ", re.compile(r".{0,100}\bReturn from \S{1,200} in \S")),
 )
+"""What may stand behind a log's words: a text that must be there, and the pattern."""
 _WEAK = frozenset({"hash", "file", "bare", "listed"})
 """Lines of formats that have a header of their own; they begin a piece only where none is being read."""
 _HEADED = frozenset({"ray", "pystack", "faulthandler", "gdb", "traceback", "banner", "trace", "sample", "collective"})
@@ -198,11 +191,18 @@ def _is_moment(line: str) -> bool:
     return len(line) <= _LONGEST_MOMENT and ":" in line and line.count(" ") <= 7 and stamp_in(line) is not None
 
 
+def _start_of(line: str) -> str | None:
+    """The format whose line this looks like."""
+    if (match := _START.match(line.lstrip())) is not None:
+        return match.lastgroup
+    return next((name for name, told_by, pattern in _ANYWHERE if told_by in line and pattern.match(line)), None)
+
+
 def _kind_of(line: str, current: str | None) -> str | None:
-    for name, pattern in _STARTS:
-        if pattern.match(line) is not None:
-            foreign = name in _FOREIGN.get(current or "", ())
-            return current if name in _WEAK and current in _HEADED and not foreign else name
+    name = _start_of(line)
+    if name is not None:
+        foreign = name in _FOREIGN.get(current or "", ())
+        return current if name in _WEAK and current in _HEADED and not foreign else name
     may_be_raw = ";" in line if current == "py-spy" else current in (None, "raw")
     if may_be_raw and pyspy_raw.is_stack(line):
         return "raw"
