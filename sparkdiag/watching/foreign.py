@@ -13,7 +13,6 @@ from sparkdiag.serving.identity import read_identity
 from sparkdiag.watching.target import Target
 
 NOT_PROVED = "the server was started by somebody else: which code its processes imported cannot be read back"
-GONE = "its processes have ended; how is known to their parent alone"
 LOOK_EVERY_S = 1.0
 
 

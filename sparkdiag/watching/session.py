@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sparkdiag import __version__
 from sparkdiag.errors import SamplingRefused
-from sparkdiag.evidence.diagnosis import CANNOT_TELL, Diagnosis
+from sparkdiag.evidence.diagnosis import CANNOT_TELL
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.run import RunRecord
 from sparkdiag.evidence.verdict import Verdict
@@ -20,14 +20,12 @@ from sparkdiag.reproducing.progress import View
 from sparkdiag.reproducing.running import RunInProgress, kept_whatever_happens, run_clock
 from sparkdiag.reproducing.signals import Terminated
 from sparkdiag.scenario.model import Scenario
-from sparkdiag.watching.foreign import GONE, ForeignServer, dcp_of, identity_of, revision_of
-from sparkdiag.watching.looks import judge_samples, looks_of
+from sparkdiag.watching.conclusion import conclusion_of, diagnosis_of
+from sparkdiag.watching.foreign import ForeignServer, dcp_of, identity_of, revision_of
 from sparkdiag.watching.needle import drive_needle, prepare_needle
 from sparkdiag.watching.request import LOOK_LONGER_S, WatchRequest, runs_folder, watched_scenario
 from sparkdiag.watching.target import Target, find_target
 from sparkdiag.watching.traffic import traffic_of
-from sparkdiag.watching.unsampled import diagnosis_without_stacks
-from sparkdiag.watching.verdict import named_by, verdict_of, with_what_came_and_went
 
 LOOK_EVERY_S = 1.0
 LAST_LOOK_S = 3.0
@@ -130,7 +128,10 @@ def _observe(
         stop, observation = stopped, observer.snapshot()
     finally:
         observer.stop()
-    _conclude(run, observation, verdict=verdict, target=target, gone=server.poll() is not None)
+    ended = server.poll()
+    if ended is not None:
+        observation = observation.model_copy(update={"server_exit": ended})
+    _conclude(run, observation, prompt=verdict, target=target)
     if stop is not None:
         raise stop
 
@@ -197,40 +198,25 @@ def _is_open(observation: Observation) -> bool:
     """Whether more time may tell: something stands still, and not for long enough yet."""
     if not any(sample.usable for sample in observation.samples):
         return False
-    found = _judged(observation)
+    found = diagnosis_of(observation)
     return found.finding == "unknown" and found.kind not in CANNOT_TELL
 
 
-def _judged(observation: Observation) -> Diagnosis:
-    return judge_samples(observation.samples, processes=observation.processes, traffic=traffic_of(observation.metrics))
-
-
-def _conclude(
-    run: RunInProgress, observation: Observation, *, verdict: Verdict | None, target: Target, gone: bool
-) -> None:
+def _conclude(run: RunInProgress, observation: Observation, *, prompt: Verdict | None, target: Target) -> None:
     """Diagnosis and verdict, into the folder. Raises ``SamplingRefused`` where nothing at all could be learnt."""
-    looks = looks_of(observation.samples, observation.processes)
-    stats, told = observation.sampling, traffic_of(observation.metrics)
-    if looks:
-        diagnosis = with_what_came_and_went(_judged(observation), looks)
-    else:
-        why = _why_no_stacks(observation, target)
-        diagnosis = diagnosis_without_stacks(observation.metrics, why=why, remedy=stats.remedy)
-    if verdict is None or (verdict.outcome == "inconclusive" and diagnosis.finding == "stalled"):
-        seen = verdict_of(diagnosis, looks=looks, now_s=observation.now_s)
-        verdict = seen if verdict is None else seen.model_copy(update={"needle": verdict.needle})
-    verdict = named_by(diagnosis, verdict)
-    if gone:
-        verdict = verdict.model_copy(update={"outcome": "crashed", "mode": None, "reason": GONE})
+    found = conclusion_of(observation, prompt=prompt, why_no_stacks=_why_no_stacks(observation, target))
+    stats, client = observation.sampling, observation.client
     run.folder.append(stats)
-    client = observation.client
+    if observation.server_exit is not None:
+        run.folder.append(observation.server_exit)
     if client.sent is not None:
         run.time(
             prompt_to_verdict_s=observation.now_s - client.sent.t_s,
             prompt_to_first_token_s=client.time_to_first_token_s,
         )
-    run.update(verdict=verdict, diagnosis=diagnosis)
-    if not looks and stats.mode == "none" and stats.wanted and told is None and not gone:
+    run.update(verdict=found.verdict, diagnosis=found.diagnosis)
+    told = found.diagnosis.looks or traffic_of(observation.metrics) is not None or observation.server_exit is not None
+    if stats.mode == "none" and stats.wanted and not told:
         raise SamplingRefused(
             f"nothing can be told: no stack can be taken ({stats.reason}), and the server's /metrics tell nothing",
             remedy=stats.remedy,

@@ -6,6 +6,7 @@ from sparkdiag.evidence.diagnosis import Diagnosis, Finding, Reason, Traffic
 from sparkdiag.evidence.timeline import MetricPoint
 from sparkdiag.watching.traffic import metrics_words, traffic_of
 
+NO_STACK = "no stack was taken: "
 _LIE = (
     "metrics alone decide nothing: during one long prefill step no token is counted, and requests_running can read 0 "
     "in a wedged server"
@@ -22,7 +23,7 @@ def diagnosis_without_stacks(points: Sequence[MetricPoint], *, why: str, remedy:
         reasons_for=(Reason(source="metrics", text=metrics_words(points)),),
         caveats=(_LIE,),
         next_step=remedy or "let sparkdiag look at the server's processes: sparkdiag doctor",
-        reason=f"no stack was taken: {why}",
+        reason=f"{NO_STACK}{why.removeprefix(NO_STACK)}",
     )
 
 
