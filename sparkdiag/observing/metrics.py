@@ -6,7 +6,7 @@ through real wedges); only ``kv_cache_usage_perc`` moves, once a chunk. They are
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 import httpx
@@ -24,16 +24,27 @@ REQUEST_TIMEOUT_S = 5.0
 HEALTH_EVERY_S = 5.0
 """It tells little and costs as much as the rest: asked seldom, and whenever ``/metrics`` fails."""
 
-_KV_USAGE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
+# Each by its names, vLLM's first; SGLang's are those of https://docs.sglang.ai/references/production_metrics.html,
+# which a server started with --enable-metrics exports.
+_KV_USAGE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage")
 _CACHE_CONFIG = "vllm:cache_config_info"
-_PROMPT_TOKENS = "vllm:prompt_tokens_total"
-_GENERATION_TOKENS = "vllm:generation_tokens_total"
+_PROMPT_TOKENS = ("vllm:prompt_tokens_total", "sglang:prompt_tokens_total")
+_GENERATION_TOKENS = ("vllm:generation_tokens_total", "sglang:generation_tokens_total")
 _ITERATIONS = "vllm:iteration_tokens_total_count"
 _FINISHED = "vllm:request_success_total"
 """One series a reason. Aborted ones do not count: clients that give up are no sign that an engine works."""
-_RUNNING = "vllm:num_requests_running"
-_WAITING = "vllm:num_requests_waiting"
-_WANTED = (*_KV_USAGE, _CACHE_CONFIG, _PROMPT_TOKENS, _GENERATION_TOKENS, _ITERATIONS, _FINISHED, _RUNNING, _WAITING)
+_RUNNING = ("vllm:num_requests_running", "sglang:num_running_reqs")
+_WAITING = ("vllm:num_requests_waiting", "sglang:num_queue_reqs")
+_WANTED = (
+    *_KV_USAGE,
+    *_PROMPT_TOKENS,
+    *_GENERATION_TOKENS,
+    *_RUNNING,
+    *_WAITING,
+    _CACHE_CONFIG,
+    _ITERATIONS,
+    _FINISHED,
+)
 _LINES_REMEMBERED = 128
 """Each engine has some fifteen lines, of which a long prefill moves one or two."""
 _LONGEST_REMEMBERED = 4096
@@ -62,18 +73,18 @@ def parse_metrics(text: str) -> Exported:
     # A server exports hundreds of series; parsing only the few that matter keeps a scrape cheap.
     lines = [line for line in text.splitlines() if line.startswith(_WANTED) and _metric_name(line) in _WANTED]
     samples = [sample for line in lines for sample in _samples(line)]
-    usage = _values(samples, _KV_USAGE[0]) or _values(samples, _KV_USAGE[1])
+    usage = next((values for name in _KV_USAGE if (values := _values(samples, name))), [])
     capacity = _capacity(samples)
     return Exported(
         kv_cache_usage=max(usage) if usage else None,
-        prompt_tokens_total=_sum(samples, _PROMPT_TOKENS),
-        generation_tokens_total=_sum(samples, _GENERATION_TOKENS),
+        prompt_tokens_total=_sum(samples, *_PROMPT_TOKENS),
+        generation_tokens_total=_sum(samples, *_GENERATION_TOKENS),
         iterations_total=_sum(samples, _ITERATIONS),
         requests_finished_total=_sum(
             [sample for sample in samples if sample.labels.get("finished_reason") != "abort"], _FINISHED
         ),
-        requests_running=_sum(samples, _RUNNING),
-        requests_waiting=_sum(samples, _WAITING),
+        requests_running=_sum(samples, *_RUNNING),
+        requests_waiting=_sum(samples, *_WAITING),
         num_blocks=capacity[0] if capacity else None,
         block_size_tokens=capacity[1] if capacity else None,
     )
@@ -101,9 +112,9 @@ def _values(samples: Iterable[Sample], name: str) -> list[float]:
     return [sample.value for sample in samples if sample.name == name and math.isfinite(sample.value)]
 
 
-def _sum(samples: Iterable[Sample], name: str) -> float | None:
-    values = _values(samples, name)
-    return sum(values) if values else None
+def _sum(samples: Sequence[Sample], *names: str) -> float | None:
+    """Over all engines, by the first of the names that is exported."""
+    return next((sum(values) for name in names if (values := _values(samples, name))), None)
 
 
 def _capacity(samples: Iterable[Sample]) -> tuple[int, int] | None:

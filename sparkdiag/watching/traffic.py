@@ -61,6 +61,7 @@ def _work(point: MetricPoint) -> tuple[float | None, ...]:
         point.prompt_tokens_total,
         point.generation_tokens_total,
         point.iterations_total,
+        point.requests_finished_total,
         point.kv_cache_usage,
     )
 

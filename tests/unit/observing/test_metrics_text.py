@@ -69,3 +69,22 @@ def test_any_text_is_parsed_or_refused(text: str, head: str) -> None:
         parse_metrics(head + text)
     except MetricsFormatError:
         return
+
+
+def test_sglangs_names_are_read_too() -> None:
+    labels = '{engine_type="unified",model_name="m",tp_rank="0"}'
+    text = "\n".join(
+        f"sglang:{name}{labels} {value}"
+        for name, value in (
+            ("num_running_reqs", 3.0),
+            ("num_queue_reqs", 2.0),
+            ("token_usage", 0.28),
+            ("prompt_tokens_total", 8128902.0),
+            ("generation_tokens_total", 7557572.0),
+            ("time_to_first_token_seconds_count", 11008.0),
+        )
+    )
+    exported = parse_metrics(text)
+    assert (exported.requests_running, exported.requests_waiting, exported.kv_cache_usage) == (3, 2, 0.28)
+    assert (exported.prompt_tokens_total, exported.generation_tokens_total) == (8128902, 7557572)
+    assert exported.num_blocks is None
