@@ -38,6 +38,9 @@ _THREADING = frozenset({"_bootstrap", "_bootstrap_inner"})
 _NO_STACKS = frozenset({"py-spy top", "py-spy raw"})
 _SHARE = 0.08
 _FILE_SHARE = 0.25
+_PIECE = re.compile(r"\bFile {1,8}(?:,|\(most|\d|File)|, line {1,8}(?:,|in\b|File|\Z|\")|\bin {1,4}in\b|\"{3}|\Ain {2}")
+_PIECE_CHARACTERS = 1000
+_FEWEST_PIECES = 3
 _FILE = re.compile(r"File \"[^\"\n]{1,600}\", line (?:\d{1,9}|\?)(?:,? in \S.{0,300})?\Z")
 
 
@@ -117,3 +120,13 @@ def reason_of_lines(lines: Sequence[str]) -> str | None:
     if broken >= 2 and broken >= _FILE_SHARE * (good + broken):
         return f"{broken} lines hold pieces of several stacks: several processes wrote into each other"
     return None
+
+
+def reason_of_pieces(lines: Sequence[str]) -> str | None:
+    """Why no stack was found in what once were several processes' of faulthandler: even single lines are in pieces."""
+    if not any("most recent call first" in line or "Thread 0x" in line for line in lines):
+        return None
+    pieces = sum(_PIECE.search(line[:_PIECE_CHARACTERS]) is not None for line in lines)
+    if pieces < _FEWEST_PIECES:
+        return None
+    return f"{pieces} lines hold pieces of frames: several processes wrote into each other"

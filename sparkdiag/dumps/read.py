@@ -13,7 +13,7 @@ from typing import Protocol
 
 from sparkdiag.dumps import formats
 from sparkdiag.dumps.formats import pyspy_json, pyspy_text
-from sparkdiag.dumps.garbled import reason_for, reason_in, reason_of_lines
+from sparkdiag.dumps.garbled import reason_for, reason_in, reason_of_lines, reason_of_pieces
 from sparkdiag.dumps.kept import MOST_PROCESSES
 from sparkdiag.dumps.markup import FENCE, plain_lines
 from sparkdiag.dumps.naming import identified, named
@@ -68,8 +68,9 @@ def read_dumps(text: str, *, source: str) -> Pasted:
 
 
 def _refused(source: str, lines: Sequence[str], reasons: Sequence[str], notes: tuple[str, ...]) -> Pasted:
-    if reasons:
-        return Pasted(source=source, refused=reasons[0], refused_kind="garbled", notes=notes)
+    garbled = reasons[0] if reasons else reason_of_pieces(lines)
+    if garbled is not None:
+        return Pasted(source=source, refused=garbled, refused_kind="garbled", notes=notes)
     failed = next((line for line in lines[:2000] if "ermission denied" in line or "Permission Denied" in line), None)
     reason = NOT_AN_ENGINE if failed is None else f"{NOT_AN_ENGINE}: the tool had no permission to look"
     return Pasted(source=source, refused=reason, refused_kind="not-an-engine", notes=notes)

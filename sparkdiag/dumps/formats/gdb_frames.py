@@ -76,6 +76,9 @@ def _without_arguments(text: str) -> str:
     if not text.endswith(")"):
         opened = text.find(" (")
         return text if opened < 0 or text.startswith("(anonymous") else text[:opened]
+    opened = text.rfind("(")
+    if opened > 0 and text.find(")", opened) == len(text) - 1:
+        return text[:opened].rstrip() or text  # nearly always: none within
     depth = 0
     for at in range(len(text) - 1, -1, -1):
         if text[at] == ")":

@@ -131,3 +131,66 @@ def test_looks_whose_moment_is_not_told_have_none() -> None:
     """The signal's dump twice in one log: the stamp above the first is not the second's."""
     text = "2026-11-30 19:22:03 INFO waiting\n" + text_of("faulthandler-3.11-signal.txt")
     assert [look.at_s is None for look in read_dumps(text, source="pasted").looks] == [False, True]
+
+
+TORN = '''\
+127"/x/sglang/srt/utils/watchdog.py in   File , line 00007e976b9fa640/x/watchdog.py" in Thread 0x_bootstrap"973" \
+(most recent call first):
+/x/sglang/srt/utils/watchdog.py_watchdog_thread00007f542a3fa640
+", line  in , line
+ (most recent call first):
+  File 147
+, line _bootstrap127  File " in   File /x/sglang/srt/utils/watchdog.py_watchdog_onceThread 0x
+ in  in "_watchdog_thread""00007e7907dfb640  File
+"""", line 147  File  (most recent call first):
+  File , line , line /usr/lib/python3.10/threading.py147953 in  in "  File "127" in _watchdog_once_watchdog_once
+'''
+
+
+def test_lines_torn_into_each_other_are_garbled_and_no_stack_is_made_of_them() -> None:
+    read = read_dumps(TORN, source="pasted")
+    assert (read.looks, read.refused_kind) == ((), "garbled")
+
+
+SERVER_LOG = """\
+[2026-07-07 07:11:00 TP0] Decode batch, #running-req: 1, #token: 2048, token usage: 0.00
+[2026-07-07 07:20:43 TP1] Scheduler hit an exception: Traceback (most recent call last):
+  File "/x/scheduler.py", line 4270, in run_scheduler_process
+    scheduler.run_event_loop()
+  File "/x/scheduler.py", line 1571, in event_loop_overlap
+    batch_result = self.run_batch(batch)
+                   ^^^^^^^^^^^^^^^^^^^^^
+RuntimeError: The Inner error is reported as above.
+Since the operator is called asynchronously, the stacktrace may be inaccurate.
+Fatal Python error: Aborted
+
+Thread 0x0000ffff7f6ad060 (most recent call first):
+  File "/usr/lib/python3.11/selectors.py", line 415 in select
+  File "/x/util.py", line 63 in finalize  File "/x/route.py", line 219 in finalize
+  File "<string>", line 1 in <module>
+
+
+[2026-07-07 07:20:50] Pyspy dump for PID 163685 (py-spy dump --native --pid 163685):
+Process 163685: sglang::scheduler_TP0
+Python v3.11.14 (/usr/local/bin/python3.11)
+
+Thread 163685 (idle): "MainThread"
+    at::_ops::copy_::call (libtorch_cpu.so)
+    init_new (forward_batch_info.py:849)
+    <module> (<string>:1)
+[2026-07-07 07:20:51 TP0] Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)
+"""
+
+
+def test_a_servers_log_with_an_exception_a_crash_and_a_watchdogs_dump() -> None:
+    raised, crashed, dumped = read_dumps(SERVER_LOG, source="pasted").looks
+    assert told([raised]) == [("watchdog", [(None, ["event_loop_overlap", "run_scheduler_process"])])]
+    assert raised.notes == (f"RuntimeError: {watchdog.RAISED}",)
+    assert (raised.at, dumped.at) == ("2026-07-07 07:20:43", "2026-07-07 07:20:50")
+    assert told([crashed]) == [("faulthandler", [("MainThread", ["select", "finalize", "finalize", "<module>"])])]
+    assert (dumped.tool, dumped.pid, dumped.ranks.tp) == ("py-spy dump", 163685, 0)
+
+
+def test_words_that_look_like_frames_are_none() -> None:
+    text = "#123 fixes this, see also #456 (comment) from @foo\n## Steps\n# Run\n1. start the server (see #4)\n"
+    assert read_dumps(text, source="pasted").refused_kind == "not-an-engine"
