@@ -30,13 +30,16 @@ def plain_lines(text: str) -> tuple[list[str], tuple[str, ...]]:
     """The lines without markup, and notes on what had to be left out."""
     notes = []
     if len(text) > MOST_CHARACTERS:
-        notes.append(f"only the first {MOST_CHARACTERS // 2**20} MiB of {len(text) // 2**20} MiB were read")
-        text = text[:MOST_CHARACTERS]
+        notes.append(f"of {len(text) / 2**20:.1f} MiB the first 2 and the last 6 MiB were read")
+        # At lines' ends, and apart: no stack goes on over the gap. A dump mostly stands at a log's end.
+        begin = text[: MOST_CHARACTERS // 4]
+        end = text[-(MOST_CHARACTERS - MOST_CHARACTERS // 4) :]
+        text = "\n".join((begin[: begin.rfind("\n") + 1] or begin, FENCE, end[end.find("\n") + 1 :]))
     text = _plain(text)
-    lines = text.split("\n", MOST_LINES)
+    lines = text.split("\n")
     if len(lines) > MOST_LINES:
-        notes.append(f"only the first {MOST_LINES} lines were read")
-        del lines[MOST_LINES:]
+        notes.append(f"of {len(lines)} lines the first {MOST_LINES // 4} and the last {MOST_LINES * 3 // 4} were read")
+        del lines[MOST_LINES // 4 : -MOST_LINES * 3 // 4]
     if "```" in text or "~~~" in text:
         lines = _without_fences(lines)
     if "\n>" in text or text.startswith(">"):

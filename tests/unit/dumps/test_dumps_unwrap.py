@@ -190,11 +190,13 @@ def test_stamps_before_every_line_do_too() -> None:
     assert (two.at_s or 0) - (one.at_s or 0) == 30
 
 
-def test_a_very_large_text_is_read_in_part_and_says_so() -> None:
-    text = ENGINE + "noise\n" * (MOST_CHARACTERS // 5)
-    pasted = read_dumps(text, source="paste")
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("noise", ["noise\n", "\n", "x" * 5000 + "\n"])
+def test_of_a_very_large_text_both_ends_are_read_and_it_says_so(noise: str, first: bool) -> None:
+    much = noise * (MOST_CHARACTERS // len(noise) * 2)
+    pasted = read_dumps(ENGINE + much if first else much + ENGINE, source="paste")
     assert stacks(pasted) == stacks(PLAIN)
-    assert "only the first 8 MiB" in pasted.notes[0]
+    assert "the first 2 and the last 6 MiB were read" in pasted.notes[0]
 
 
 def test_lines_without_prefixes_are_one_stream() -> None:
