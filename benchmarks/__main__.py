@@ -21,6 +21,7 @@ MODULES = {
     "bisect": "benchmarks.bisect_trials",
     "overlay": "benchmarks.overlay",
     "route": "benchmarks.route",
+    "triage": "benchmarks.triage",
 }
 
 
