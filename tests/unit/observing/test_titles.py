@@ -117,3 +117,21 @@ def test_any_command_line_gives_a_short_printable_line(cmdline: list[str]) -> No
 def test_no_value_of_a_secret_option_is_shown(option: str, value: str, joined: bool) -> None:
     cmdline = ["vllm", "serve", *([f"{option}={value}"] if joined else [option, value]), "--port", "1"]
     assert value not in shown_title(cmdline)
+
+
+@pytest.mark.parametrize(
+    ("cmdline", "role", "label"),
+    [
+        (["sglang::scheduler_PP2_TP1"], "worker", "PP2_TP1"),
+        (["sglang::scheduler_DP10_TP10_EP10"], "worker", "DP10_TP10_EP10"),
+        (["sglang::scheduler"], "worker", ""),
+        (["sglang::data_parallel_controller"], "dp_coordinator", ""),
+        (["sglang::detokenizer"], "other", ""),
+        (["python3", "-m", "sglang.launch_server", "--model", "x"], "api_server", ""),
+        (["sglang", "serve", "x"], "api_server", ""),
+        (["python", "-m", "sglang.bench_serving"], "other", ""),
+    ],
+)
+def test_sglang_names_its_processes_too(cmdline: list[str], role: str, label: str) -> None:
+    found, ranks = classify(cmdline)
+    assert (found, ranks.label) == (role, label)
