@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +16,47 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 SUSPECT = "_fp8_mqa_logits_torch"
 
 
-def sparkdiag(*args: str, cwd: Path, expect: int) -> dict[str, Any]:
-    """Run the CLI as a user would; check the exit code; return its JSON document."""
-    done = subprocess.run(
+def start(*args: str, cwd: Path) -> "subprocess.Popen[str]":
+    """Run the CLI as a user would."""
+    return subprocess.Popen(
         [sys.executable, "-m", "sparkdiag", *args, "--json"],
         cwd=cwd,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=1400,
-        check=False,
     )
-    assert done.returncode == expect, f"exit {done.returncode}\n{done.stderr[-4000:]}\n{done.stdout[-2000:]}"
-    document: dict[str, Any] = json.loads(done.stdout)
+
+
+def finish(child: "subprocess.Popen[str]", *, expect: int) -> dict[str, Any]:
+    """Check the exit code; return the JSON document."""
+    try:
+        out, err = child.communicate(timeout=1400)
+    except BaseException:
+        child.terminate()
+        child.communicate(timeout=60)
+        raise
+    assert child.returncode == expect, f"exit {child.returncode}\n{err[-4000:]}\n{out[-2000:]}"
+    document: dict[str, Any] = json.loads(out)
     return document
+
+
+def sparkdiag(*args: str, cwd: Path, expect: int) -> dict[str, Any]:
+    """``start`` and ``finish``."""
+    return finish(start(*args, cwd=cwd), expect=expect)
+
+
+def prompted_url(runs: Path, known: set[Path]) -> str:
+    """The address of the server of the run that is not known yet, as soon as its prompt is under way."""
+    until_s = time.monotonic() + 600
+    while time.monotonic() < until_s:
+        for folder in set(runs.iterdir()) - known if runs.is_dir() else ():
+            client = folder / "client.jsonl"
+            if client.is_file() and '"event":"sent"' in client.read_text(encoding="utf-8"):
+                argv = json.loads((folder / "run.json").read_text(encoding="utf-8"))["server_argv"]
+                return f"http://127.0.0.1:{argv[argv.index('--port') + 1]}"
+        time.sleep(0.5)
+    raise AssertionError("no prompt was sent")
 
 
 def leftovers() -> list[str]:
@@ -49,8 +77,28 @@ def dcp1(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def dcp2(folder: Path, dcp1: dict[str, Any]) -> dict[str, Any]:
-    return sparkdiag("repro", "--dcp", "2", cwd=folder, expect=1)
+def both(folder: Path, dcp1: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The run at DCP 2, and what a ``watch`` said that looked at its server meanwhile, as at anybody's."""
+    known = set((folder / "runs").iterdir())
+    run = start("repro", "--dcp", "2", cwd=folder)
+    try:
+        url = prompted_url(folder / "runs", known)
+        watched = sparkdiag("watch", "--url", url, "--for-s", "9", "--out", "watched", cwd=folder, expect=3)
+    except BaseException:
+        run.terminate()
+        run.communicate(timeout=120)
+        raise
+    return finish(run, expect=1), watched
+
+
+@pytest.fixture(scope="module")
+def dcp2(both: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, Any]:
+    return both[0]
+
+
+@pytest.fixture(scope="module")
+def watched(both: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, Any]:
+    return both[1]
 
 
 def test_dcp_1_completes_and_retrieves_the_needle(dcp1: dict[str, Any]) -> None:
@@ -111,3 +159,16 @@ def test_an_old_run_is_judged_again_offline_and_comes_out_the_same(dcp2: dict[st
     for key in ("outcome", "mode", "kind", "function"):
         assert again["verdict"][key] == dcp2["verdict"][key]
     assert again["route"] == dcp2["route"]
+
+
+def test_a_server_that_somebody_else_started_is_found_and_diagnosed(watched: dict[str, Any], folder: Path) -> None:
+    """Nine seconds show the path and that it moves; a stall they do not show."""
+    diagnosis = watched["diagnosis"]
+    assert (diagnosis["kind"], diagnosis["function"]) == ("torch-fallback", SUSPECT)
+    assert watched["verdict"]["outcome"] == "inconclusive"
+    assert (watched["dcp_world_size"], watched["revision"]["proved"]) == (2, False)
+    kinds = {one["name"]: one["kind"] for one in diagnosis["processes"]}
+    assert {"APIServer", "EngineCore", "Worker_TP0_DCP0", "Worker_TP1_DCP1"} == set(kinds)
+    assert "torch-fallback" in (kinds["Worker_TP0_DCP0"], kinds["Worker_TP1_DCP1"])
+    again = sparkdiag("report", watched["run_dir"], cwd=folder, expect=0)
+    assert again["diagnosis"] == diagnosis

@@ -6,12 +6,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from tests.integration.watch_case import Foreign, eventually
+from tests.integration.watch_case import Foreign, eventually, watched_at
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -139,3 +141,32 @@ def test_a_watch_that_is_cut_short_answers_with_what_it_has(server: Foreign) -> 
     assert "the server was left as it is" in err
     assert (folder / "report.md").is_file()
     assert len(server.members()) >= 4
+
+
+class Counting(BaseHTTPRequestHandler):
+    """What stands before a server elsewhere: it answers, and none of its processes is an engine's."""
+
+    asked = 0
+
+    def do_GET(self) -> None:
+        type(self).asked += 1
+        lines = (f"sglang:num_running_reqs 1.0\nsglang:generation_tokens_total {100.0 + type(self).asked}\n").encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(lines)))
+        self.end_headers()
+        self.wfile.write(lines)
+
+    def log_message(self, *_args: object) -> None:
+        """Not shown."""
+
+
+def test_where_only_a_proxy_is_seen_its_counters_speak_alone(tmp_path: Path) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Counting) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{proxy.server_address[1]}"
+        answer = watched_at(tmp_path, "--url", url, "--for-s", "3")
+        proxy.shutdown()
+    assert answer.code == 0, answer
+    assert "which is no vLLM or SGLang server: a proxy, perhaps" in answer.err
+    assert "at work, by its own counters (no stack was taken)" in answer.out
+    assert "metrics alone decide nothing" in answer.out

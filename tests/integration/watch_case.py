@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -110,23 +109,36 @@ class Foreign:
             time.sleep(0.05)
 
     def start(self, *args: str, before: Sequence[str] = (), **env: str) -> "subprocess.Popen[str]":
-        temporary = self.folder / "t"
-        temporary.mkdir(exist_ok=True)
-        own = {"XDG_CACHE_HOME": str(self.folder / "cache"), "TMPDIR": str(temporary), "NO_COLOR": "1"}
-        return subprocess.Popen(
-            [*before, sys.executable, "-m", "sparkdiag", "watch", *args, "--out", str(self.folder / "runs")],
-            cwd=self.folder,
-            env={**os.environ, **own, **env},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        return start_watch(self.folder, *args, before=before, **env)
 
     def watch(self, *args: str, before: Sequence[str] = (), **env: str) -> Answer:
-        child = self.start(*args, before=before, **env)
-        out, err = child.communicate(timeout=2 * WITHIN_S)
-        return Answer(child.returncode, out, err)
+        return _answer(self.start(*args, before=before, **env))
+
+
+def start_watch(folder: Path, *args: str, before: Sequence[str] = (), **env: str) -> "subprocess.Popen[str]":
+    """``sparkdiag watch`` as a user would type it in ``folder``."""
+    temporary = folder / "t"
+    temporary.mkdir(exist_ok=True)
+    own = {"XDG_CACHE_HOME": str(folder / "cache"), "TMPDIR": str(temporary), "NO_COLOR": "1"}
+    return subprocess.Popen(
+        [*before, sys.executable, "-m", "sparkdiag", "watch", *args, "--out", str(folder / "runs")],
+        cwd=folder,
+        env={**os.environ, **own, **env},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def watched_at(folder: Path, *args: str) -> Answer:
+    """The same, until its end."""
+    return _answer(start_watch(folder, *args))
+
+
+def _answer(child: "subprocess.Popen[str]") -> Answer:
+    out, err = child.communicate(timeout=2 * WITHIN_S)
+    return Answer(child.returncode, out, err)
 
 
 def command(process: psutil.Process) -> str:
@@ -151,5 +163,3 @@ def can_unshare() -> bool:
 
 IN_A_CONTAINER = ("unshare", "--net", "--pid", "--fork", "--mount-proc", "--kill-child=KILL", "--")
 WITH_LOOPBACK = ("sh", "-c", 'ip link set lo up; exec "$@"', "sh")
-
-__all__ = ["IN_A_CONTAINER", "WITH_LOOPBACK", "Answer", "Foreign", "can_unshare", "command", "eventually", "signal"]
