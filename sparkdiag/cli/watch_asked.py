@@ -27,7 +27,7 @@ from sparkdiag.watching.request import NEEDLE_TOKENS, WatchRequest, scenario_for
 from sparkdiag.watching.session import watch_server
 from sparkdiag.watching.verdict import nothing_bad
 
-LONGEST_S = 86_400.0
+LONGEST_S = 30 * 86_400.0
 FEWEST_TOKENS, MOST_TOKENS = 64, 10_000_000
 
 
@@ -85,9 +85,10 @@ def _api_key(name: str | None) -> str | None:
         return None
     value = os.environ.get(name, "").strip()
     if not value:
+        # Not named: somebody may have put the key itself there.
         raise UsageError(
-            f"--api-key-env {name}: there is no such variable, or it is empty",
-            remedy=f"read -rs {name} && export {name}",
+            "--api-key-env: there is no such variable, or it is empty",
+            remedy="name the variable, not the key: read -rs KEY && export KEY; sparkdiag watch … --api-key-env KEY",
         )
     return value
 
