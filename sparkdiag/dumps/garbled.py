@@ -39,6 +39,7 @@ _NO_STACKS = frozenset({"py-spy top", "py-spy raw"})
 _SHARE = 0.08
 _FILE_SHARE = 0.25
 _PIECE = re.compile(r"\bFile {1,8}(?:,|\(most|\d|File)|, line {1,8}(?:,|in\b|File|\Z|\")|\bin {1,4}in\b|\"{3}|\Ain {2}")
+_NUMBER = re.compile(r"\s*#(?P<number>\d{1,5})\s{1,8}\S")
 _PIECE_CHARACTERS = 1000
 _FEWEST_PIECES = 3
 _FILE = re.compile(r"File \"[^\"\n]{1,600}\", line (?:\d{1,9}|\?)(?:,? in \S.{0,300})?\Z")
@@ -85,6 +86,7 @@ def reason_in(dumps: Sequence[ProcessDump]) -> str | None:
 
 def _impossible(thread: DumpThread) -> str | None:
     seen: set[str] = set()
+    inner_name = ""
     under: str | None = None
     """The stdlib's function of threading.py that the frame before was, where only one function may have called it."""
     for frame in thread.frames:
@@ -101,6 +103,14 @@ def _impossible(thread: DumpThread) -> str | None:
             if name in seen:
                 return f"{name} stands twice in one stack: stacks of several threads or ranks are interleaved"
             seen.add(name)
+        if (
+            (name == "run" or name in _THREADING)
+            and inner_name == "<module>"
+            and frame.path is not None
+            and frame.path.endswith("threading.py")
+        ):
+            return "a thread of threading.py cannot have run <module>: stacks of several threads are interleaved"
+        inner_name = name
         if name in _THREADING and frame.path is not None and frame.path.endswith("threading.py"):
             under = name
     return None
@@ -109,6 +119,8 @@ def _impossible(thread: DumpThread) -> str | None:
 def reason_of_lines(lines: Sequence[str]) -> str | None:
     """Why ``File "..."`` lines (faulthandler's, a traceback's) cannot be told apart; None when nothing speaks of it."""
     good = broken = 0
+    if (reason := _reason_of_numbers(lines)) is not None:
+        return reason
     for line in lines:
         if 'File "' not in line:
             continue
@@ -120,6 +132,24 @@ def reason_of_lines(lines: Sequence[str]) -> str | None:
     if broken >= 2 and broken >= _FILE_SHARE * (good + broken):
         return f"{broken} lines hold pieces of several stacks: several processes wrote into each other"
     return None
+
+
+def _reason_of_numbers(lines: Sequence[str]) -> str | None:
+    """Of gdb's frames, which it counts from 0 on: a number that comes again is of another stack."""
+    last = -1
+    again = 0
+    for line in lines:
+        match = _NUMBER.match(line)
+        if match is None or ", for file " in line:  # ``py-bt-full`` shows several Python frames of one native frame
+            continue
+        number = int(match["number"])
+        again += 0 < number <= last
+        last = number
+    return (
+        f"{again} frames have a number that was there before: stacks are interleaved"
+        if again >= _FEWEST_PIECES
+        else None
+    )
 
 
 def reason_of_pieces(lines: Sequence[str]) -> str | None:

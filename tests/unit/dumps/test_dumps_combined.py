@@ -194,3 +194,19 @@ def test_a_servers_log_with_an_exception_a_crash_and_a_watchdogs_dump() -> None:
 def test_words_that_look_like_frames_are_none() -> None:
     text = "#123 fixes this, see also #456 (comment) from @foo\n## Steps\n# Run\n1. start the server (see #4)\n"
     assert read_dumps(text, source="pasted").refused_kind == "not-an-engine"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("gdb-all-bt.txt", "gdb-all-bt.txt"),
+        ("faulthandler-3.11-crash.txt", "faulthandler-3.11-later.txt"),
+        ("faulthandler-3.11-crash.txt", "faulthandler-3.11-one.txt"),
+        ("pystack-plain.txt", "pystack-locals.txt"),
+        ("watchdog-pytest.txt", "watchdog-format.txt"),
+    ],
+)
+def test_two_processes_whose_lines_alternate_are_refused(first: str, second: str) -> None:
+    pairs = zip(text_of(first).split("\n"), text_of(second).split("\n"), strict=False)
+    read = read_dumps("\n".join(line for pair in pairs for line in pair), source="pasted")
+    assert (read.looks, read.refused_kind) == ((), "garbled")
