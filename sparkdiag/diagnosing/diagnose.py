@@ -47,10 +47,10 @@ def diagnose_processes(groups: Sequence[Sequence[ProcessDump]], *, traffic: Traf
         classes=rank_classes(found, waiting=waiting),
         looks=len(looks),
         reasons_for=(
-            *answer.reasons_for,
+            Reason(source="looks", text=why),
+            *(reason for reason in answer.reasons_for if reason.text != why),
             *_peers(processes, decides),
             *_told(traffic),
-            Reason(source="looks", text=why),
         ),
         reasons_against=answer.reasons_against,
         caveats=(*set_remarks(found, waiting=waiting), *_caveats(looks, reads))[:MOST_CAVEATS],

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sparkdiag.diagnosing.finding import WAIT_STILL_S
-from sparkdiag.diagnosing.process import Read
+from sparkdiag.diagnosing.process import NEVER_ALONE, Read
 from sparkdiag.evidence.diagnosis import CANNOT_TELL, Finding
 
 _DUMP = "py-spy dump --nonblocking --locals --pid {pid}"
@@ -23,10 +23,14 @@ def next_step(reads: Sequence[Read], decides: int, finding: Finding) -> str:
             f"{found.name} waits for another process: dump the others too, for they decide: for p in $(pgrep -f "
             f"'VLLM::|sglang::'); do {_DUMP.format(pid='$p')} > $p.txt; done; sparkdiag triage *.txt"
         )
+    if finding == "healthy":
+        return "nothing to do; to have the evidence when it hangs: sparkdiag watch --url URL --until-stall"
+    if finding == "moving" and found.kind in NEVER_ALONE:
+        return "it moves, so compare its pace with a healthy server's: a dump of each, then sparkdiag triage GOOD BAD"
     if finding == "unknown" and reads[decides].movement is None:
         pid = found.pid if found.pid is not None else "PID"
         return (
             f"dump {found.name} again after {WAIT_STILL_S:.0f} s and give both: {_DUMP.format(pid=pid)} > later.txt; "
             f"sparkdiag triage --over-time --apart-s {WAIT_STILL_S:.0f} FIRST later.txt"
         )
-    return found.next_step or "watch it live: sparkdiag watch --url http://127.0.0.1:8000"
+    return found.next_step or "watch it live: sparkdiag watch --url URL"

@@ -66,7 +66,7 @@ def _leading(matches: Sequence[Match]) -> Match:
     """The kind seen most, of those that say something; of equals the later, in its last look.
 
     A step that launches, waits and compiles in turn is explained by the work that was seen in a third of its looks, not
-    by the waits between (https://github.com/vllm-project/vllm/pull/41834: three looks, one of them inside the compiler).
+    by the waits between (https://github.com/vllm-project/vllm/pull/41834: three looks, one inside the compiler).
     """
     telling = [match for match in matches if match.kind not in CANNOT_TELL] or list(matches)
     counts = Counter(match.kind for match in telling)

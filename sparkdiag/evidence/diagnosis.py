@@ -186,6 +186,9 @@ class Traffic(Value):
     moved: bool | None = None
     """Whether any counter of work (tokens, iterations, KV cache) changed; None where nothing was told of it."""
     over_s: float | None = None
+    silent_s: float | None = None
+    """Requests have been in flight for so long without one token of an answer and without one that ended; None where
+    that was not told."""
 
     @property
     def in_flight(self) -> bool | None:

@@ -35,11 +35,19 @@ class CloserLooks:
         self._clock = clock
         self._patience = patience
 
-    def take(self, lookout: Lookout, *, poll: Callable[[], None], earlier: tuple[StackSample, ...] = ()) -> CloserLook:
-        """``poll`` asks the server meanwhile; ``earlier``: samples from just before that count too."""
+    def take(
+        self,
+        lookout: Lookout,
+        *,
+        poll: Callable[[], None],
+        earlier: tuple[StackSample, ...] = (),
+        output: bool = False,
+    ) -> CloserLook:
+        """``poll`` asks the server meanwhile; ``earlier``: samples from just before that count too. ``output``: that
+        counters move is known, only a token or the end of a request is movement."""
         if self._stacks is None:
             return CloserLook("judged", (), None, "no stacks can be taken", 0.0)
-        began_s, movements = self._clock.now_s(), lookout.seen.movements
+        began_s, stood = self._clock.now_s(), _moment(lookout, output=output)
         samples, cpu_s = list(earlier), 0.0
         diagnosis, problem = None, ""
         for offset_s in self._patience.rounds_s:
@@ -48,7 +56,7 @@ class CloserLooks:
                 poll()
             if slept:
                 return CloserLook("slept", tuple(samples), None, "the clock jumped", cpu_s)
-            if lookout.seen.movements != movements or (lookout.seen.told and not lookout.seen.in_flight):
+            if _moment(lookout, output=output) != stood or (lookout.seen.told and not lookout.seen.in_flight):
                 return CloserLook("moved", tuple(samples), None, "things moved", cpu_s)
             taken = self._stacks.look()
             samples += taken.samples
@@ -77,3 +85,7 @@ class CloserLooks:
         if wait_s > 0:
             self._clock.sleep(wait_s)
         return abs(self._clock.now_s() - at_s) > self._patience.gap_s
+
+
+def _moment(lookout: Lookout, *, output: bool) -> int:
+    return lookout.seen.outputs if output else lookout.seen.movements

@@ -83,6 +83,12 @@ class Looks:
     last_sign_s: float | None = None
 
 
+def while_moving(patience: Patience) -> Patience:
+    """For a server that moves and gives nothing: no timeout of the engine's is near, and a healthy prefill may do so
+    for half an hour, so looks may lie further apart."""
+    return replace(patience, look_again_s=2 * patience.look_again_s, look_again_most_s=1800.0)
+
+
 def may_look(looks: Looks, *, at_s: float, patience: Patience) -> bool:
     """Whether a sign may be looked at again at ``at_s``."""
     if looks.ended_s is None or at_s < looks.ended_s:

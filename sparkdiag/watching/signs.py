@@ -13,10 +13,12 @@ from sparkdiag.evidence.processes import ProcessInfo
 from sparkdiag.evidence.timeline import MetricPoint
 from sparkdiag.watching.patience import Patience
 
-SignKind = Literal["nothing-moves", "not-admitted", "no-answer", "process-gone"]
+SignKind = Literal["nothing-moves", "not-admitted", "no-answer", "process-gone", "no-output"]
 Counters = tuple[float | None, ...]
 ProcessKey = tuple[int, float]
 _OK = 200
+_OUTPUT = (0, 3)
+"""Of the counters: tokens generated and requests finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,10 @@ class Seen:
     waiting: float | None = None
     moved_s: float | None = None
     """A counter was seen to move, or watching began (anew)."""
+    output_s: float | None = None
+    """A token was generated or a request ended, or watching began (anew)."""
+    outputs: int = 0
+    """How often that was seen."""
     busy_s: float | None = None
     """Requests are in flight since then."""
     starved_s: float | None = None
@@ -74,6 +80,14 @@ class Seen:
         if self.moved_s is None or self.busy_s is None or not self.in_flight:
             return None
         return max(self.moved_s, self.busy_s)
+
+    @property
+    def silent_since_s(self) -> float | None:
+        """Since when requests are in flight, and none gets a token or ends; None where none is, or it is not told."""
+        told = self.counters is not None and any(self.counters[place] is not None for place in _OUTPUT)
+        if not told or self.output_s is None or self.busy_s is None or not self.in_flight:
+            return None
+        return max(self.output_s, self.busy_s)
 
 
 def after_point(seen: Seen, point: MetricPoint, patience: Patience) -> Seen:
@@ -116,13 +130,24 @@ def sign_of(seen: Seen, patience: Patience) -> Sign | None:
         since_s = min(filter(None, (seen.failing_s, seen.still_since_s)), default=seen.failing_s)
         return Sign("no-answer", since_s, f"{seen.failure} ({seen.failures} times in a row)")
     still_s = seen.still_since_s
-    if not seen.told or still_s is None or seen.at_s - still_s < patience.patience_s:
+    if not seen.told or still_s is None:
         return None
+    if seen.at_s - still_s < patience.patience_s:
+        return _no_output(seen, patience)
     for_s = f"for {seen.at_s - still_s:.0f} s"
     if seen.starved_s is not None and seen.at_s - seen.starved_s >= patience.patience_s:
         return Sign("not-admitted", still_s, f"{seen.waiting:.0f} requests wait, none runs, nothing moves {for_s}")
     requests = f"{seen.running or 0:.0f} requests running, {seen.waiting or 0:.0f} waiting"
     return Sign("nothing-moves", still_s, f"{requests}, and no counter moved {for_s}")
+
+
+def _no_output(seen: Seen, patience: Patience) -> Sign | None:
+    """Things move, and nobody gets anything: a long prefill, healthy or crawling."""
+    silent_s = seen.silent_since_s
+    if seen.at_s is None or silent_s is None or seen.at_s - silent_s < patience.patience_s:
+        return None
+    requests = f"{seen.running or 0:.0f} requests running, {seen.waiting or 0:.0f} waiting"
+    return Sign("no-output", silent_s, f"{requests}, and none got a token or ended for {seen.at_s - silent_s:.0f} s")
 
 
 def traffic_of(seen: Seen) -> Traffic | None:
@@ -131,7 +156,9 @@ def traffic_of(seen: Seen) -> Traffic | None:
         return None
     since_s = seen.still_since_s
     moved = None if since_s is None else seen.at_s <= since_s
+    silent_s = seen.silent_since_s
     return Traffic(
+        silent_s=None if silent_s is None else seen.at_s - silent_s,
         running=seen.running,
         waiting=seen.waiting,
         moved=moved,
@@ -156,6 +183,7 @@ def _anew(seen: Seen, at_s: float) -> Seen:
         seen,
         at_s=at_s,
         moved_s=at_s,
+        output_s=at_s,
         busy_s=None,
         starved_s=None,
         failing_s=None,
@@ -174,6 +202,7 @@ def _another(seen: Seen, at_s: float) -> Seen:
         running=None,
         waiting=None,
         movements=seen.movements + 1,
+        outputs=seen.outputs + 1,
         restarts=seen.restarts + bool(seen.processes),
         vanished=not seen.processes,
     )
@@ -205,6 +234,7 @@ def _with_counters(seen: Seen, point: MetricPoint, counters: Counters) -> Seen:
     at_s = point.t_s
     restarted = seen.counters is not None and _was_reset(seen.counters, counters)
     moved = seen.counters is None or seen.counters != counters
+    gave = seen.counters is None or any(seen.counters[place] != counters[place] for place in _OUTPUT)
     running, waiting = point.requests_running, point.requests_waiting
     busy = (running or 0.0) > 0 or (waiting or 0.0) > 0
     starved = (waiting or 0.0) > 0 and (running or 0.0) == 0 and not moved
@@ -214,6 +244,8 @@ def _with_counters(seen: Seen, point: MetricPoint, counters: Counters) -> Seen:
         running=running,
         waiting=waiting,
         moved_s=at_s if moved or seen.moved_s is None else seen.moved_s,
+        output_s=at_s if gave or seen.output_s is None else seen.output_s,
+        outputs=seen.outputs + gave,
         busy_s=None if not busy else at_s if seen.busy_s is None or restarted else seen.busy_s,
         starved_s=None if not starved else at_s if seen.starved_s is None else seen.starved_s,
         movements=seen.movements + moved,

@@ -22,6 +22,7 @@ from sparkdiag.watching.patience import (
     as_kept,
     label_of,
     may_look,
+    while_moving,
     with_sign,
 )
 from sparkdiag.watching.signs import Sign, looked_at, sign_of, traffic_of
@@ -103,11 +104,15 @@ class _Vigil:
         self._closer = CloserLooks(stacks=stacks, judge=judge, clock=clock, patience=patience)
         self._keeping = Keeping(sink, limits=limits, patience=patience)
         self._began_s = clock.now_s()
-        self._looks = Looks()
+        self._looks = {False: Looks(), True: Looks()}
+        """By whether the sign is that nobody gets anything while things move: a long healthy prefill shows that one for
+        half an hour, which must not make the other one wait."""
         self._looks_taken, self._looks_cpu_s = 0, 0.0
         self._sign: Sign | None = None
         self._last_chance_stall: int | None = None
         self._told_stall: int | None = None
+        self._crawls = False
+        """The open capture is of a server that moves and gives nothing: it is over with the first token."""
         self._rounds: tuple[tuple[StackSample, ...], ...] = ()
         self._round_due_s = float("-inf")
         self._stack_movements = 0
@@ -145,16 +150,17 @@ class _Vigil:
     def _captured(self) -> int:
         return len(self._keeping.captures)
 
-    @property
-    def _stall(self) -> int:
-        """The number of the standing moment."""
-        return self._lookout.seen.movements + self._stack_movements
+    def _stall(self, *, output: bool = False) -> int:
+        """The number of the standing moment; ``output``: of the time in which nobody gets anything (below zero, so that
+        neither is taken for the other)."""
+        seen = self._lookout.seen
+        return -1 - seen.outputs if output else seen.movements + self._stack_movements
 
     def _poll(self) -> None:
-        before, stall = self._lookout.seen, self._stall
+        before, stall = self._lookout.seen, self._stall(output=self._crawls)
         self._record(self._lookout.poll())
         now = self._lookout.seen
-        if self._stall != stall:
+        if self._stall(output=self._crawls) != stall or now.vanished:
             self._moved("the server is gone" if now.vanished else "things move again")
         if now.vanished and not before.vanished:
             self._say("server", "the server is gone; waiting for it to come back")
@@ -165,6 +171,7 @@ class _Vigil:
         if self._keeping.is_open:
             self._keeping.end(text)
             self._say("over", text)
+        self._crawls = False
 
     def _record(self, values: tuple[Value, ...]) -> None:
         self._keeping.add(values, at_s=self._clock.now_s())
@@ -177,7 +184,8 @@ class _Vigil:
             self._over()
             return
         now_s = self._clock.now_s()
-        self._looks = with_sign(self._looks, at_s=now_s, patience=self._patience)
+        output = sign.kind == "no-output"
+        self._looks[output] = with_sign(self._looks[output], at_s=now_s, patience=self._patience)
         if self._sign is None:
             self._say("sign", sign.text)
         self._sign = sign
@@ -195,13 +203,17 @@ class _Vigil:
             self._say("over", "no sign any more")
 
     def _is_to_be_looked_at(self, sign: Sign, now_s: float) -> bool:
-        stall = self._stall
-        if self._keeping.has("stalled", stall=stall):
+        output = sign.kind == "no-output"
+        stall = self._stall(output=output)
+        if self._crawls or self._keeping.has("stalled", stall=stall):
             return False
         if self._lookout.processes == () and self._stacks is not None:
             return False  # nobody is there: a server that is down, or starts
-        if may_look(self._looks, at_s=now_s, patience=self._patience):
+        patience = while_moving(self._patience) if output else self._patience
+        if may_look(self._looks[output], at_s=now_s, patience=patience):
             return True
+        if output:
+            return False  # it moves, so no timeout of the engine's is near
         late = now_s - sign.since_s >= self._patience.evidence_after_s and self._lookout.seen.in_flight
         if not late or self._last_chance_stall == stall or self._keeping.has("unsettled", stall=stall):
             return False
@@ -210,11 +222,12 @@ class _Vigil:
 
     def _look(self, sign: Sign) -> None:
         """A closer look, and what follows from it."""
-        stall = self._stall
+        output = sign.kind == "no-output"
+        stall = self._stall(output=output)
         earlier = tuple(sample for taken in self._rounds for sample in taken)
-        look = self._closer.take(self._lookout, poll=self._poll, earlier=earlier)
+        look = self._closer.take(self._lookout, poll=self._poll, earlier=earlier, output=output)
         now_s = self._clock.now_s()
-        self._looks = after_look(self._looks, ended_s=now_s, cost_s=look.cpu_s)
+        self._looks[output] = after_look(self._looks[output], ended_s=now_s, cost_s=look.cpu_s)
         self._looks_taken += 1
         self._looks_cpu_s += look.cpu_s
         self._lookout.seen = looked_at(self._lookout.seen)
@@ -223,7 +236,7 @@ class _Vigil:
             return
         label = label_of(
             look.diagnosis,
-            still_s=now_s - sign.since_s,
+            still_s=0.0 if output else now_s - sign.since_s,
             in_flight=self._lookout.seen.in_flight,
             patience=self._patience,
         )
@@ -252,6 +265,7 @@ class _Vigil:
                 self._say("not-captured", f"{label}: {because}; not kept: {problem}")
             self._told_stall = stall
             return
+        self._crawls = sign.kind == "no-output"
         self._tell(VigilEvent(self._clock.now_s(), "captured", f"{label}: {because}", captured.path))
 
     def _standing_still(self) -> Sign | None:

@@ -15,7 +15,9 @@ from sparkdiag.watching.patience import Limits, Patience
 from sparkdiag.watching.vigil import keep_vigil
 from sparkdiag.watching.vigil_seams import Evidence, Judge, OpenCapture, Round, VigilEvent, VigilSummary
 
-PhaseKind = Literal["idle", "decode", "prefill", "cached", "stall", "queue-stall", "restart", "silent", "slow-answers"]
+PhaseKind = Literal[
+    "idle", "decode", "prefill", "cached", "stall", "queue-stall", "restart", "silent", "slow-answers", "crawl"
+]
 LOADING_S = 90.0
 CHUNK_S = 20.0
 COST_OF_A_DUMP_S = 0.028
@@ -24,8 +26,9 @@ SCRAPE_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True)
 class Phase:
-    """What the server does for some time. ``prefill``: the cache's use moves once a chunk; ``cached``: nothing but the
-    stacks moves; ``silent``: it works and answers nobody; ``slow-answers``: it answers after six seconds."""
+    """What the server does for some time. ``prefill``: the cache's use moves once a chunk; ``crawl``: the same in a
+    fallback that everybody knows; ``cached``: nothing but the stacks moves; ``silent``: it works and answers nobody;
+    ``slow-answers``: it answers after six seconds."""
 
     kind: PhaseKind
     seconds: float
@@ -100,8 +103,8 @@ class SimulatedServer:
         done = self._phases[began:number]
         decoded_s = sum(one.seconds for one in done if one.kind in ("decode", "slow-answers", "silent"))
         decoded_s += into_s if phase.kind in ("decode", "slow-answers") else 0.0
-        chunks = into_s // CHUNK_S if phase.kind == "prefill" else 0
-        prefills = sum(one.kind in ("prefill", "cached") for one in done)
+        chunks = into_s // CHUNK_S if phase.kind in ("prefill", "crawl") else 0
+        prefills = sum(one.kind in ("prefill", "cached", "crawl") for one in done)
         return {
             "generation_tokens_total": float(int(decoded_s * 20)),
             "iterations_total": float(int(decoded_s * 20) + prefills),
@@ -134,7 +137,8 @@ class SimulatedServer:
         for process in processes:
             began_s = self._clock.now_s()
             self._clock.advance(0.03)
-            function = waits.get(phase.kind, f"kernel_{int(into_s * 10) % 7}")
+            name = "fallback" if phase.kind == "crawl" else "kernel"
+            function = waits.get(phase.kind, f"{name}_{int(into_s * 10) % 7}")
             samples.append(sample_of(process.pid, function, began_s=began_s, ended_s=self._clock.now_s()))
         return Round(samples=tuple(samples), cpu_s=COST_OF_A_DUMP_S * len(samples))
 
@@ -147,12 +151,16 @@ def sample_of(pid: int, function: str, *, began_s: float, ended_s: float) -> Sta
 def simple_judge(
     samples: Sequence[StackSample], *, processes: Sequence[ProcessInfo], traffic: Traffic | None
 ) -> Diagnosis:
-    """As the real one: moving where a stack changes, stalled from 30 s of the same on, idle and loading apart."""
+    """As the real one: moving where a stack changes, stalled from 30 s of the same or of a known fallback on; idle and
+    loading apart."""
     places: dict[int, set[str]] = {}
     for sample in samples:
         places.setdefault(sample.pid, set()).add(sample.threads[0].frames[0].function)
     span_s = max(sample.at_s for sample in samples) - min(sample.at_s for sample in samples)
     seen = set().union(*places.values())
+    silent_s = traffic.silent_s if traffic is not None else None
+    if all(place.startswith("fallback") for place in seen) and max(span_s, silent_s or 0) >= 30:
+        return Diagnosis(kind="torch-fallback", finding="stalled", function="fallback")
     if any(len(one) > 1 for one in places.values()):
         return Diagnosis(kind="forward", finding="moving", function="kernel")
     if seen == {"wait_for_input"}:

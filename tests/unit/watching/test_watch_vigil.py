@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from simulated_server import KeptCaptures, Phase, PhaseKind, Simulated, began_at_s, simulate
 
 from sparkdiag.evidence.diagnosis import Diagnosis
-from sparkdiag.watching.patience import ENGINE_TIMEOUT_S, Limits, Patience
+from sparkdiag.watching.patience import ENGINE_TIMEOUT_S, Limits, Patience, while_moving
 
 WITHIN_S = Patience().patience_s + Patience().rounds_s[-1] + 3 * Patience().poll_s
 DAY = (
@@ -58,6 +58,26 @@ def test_a_stall_is_kept_with_its_history_and_the_vigil_goes_on() -> None:
     assert first.diagnosis is not None and first.diagnosis.function == "all_gather"
     assert [capture.ending for capture in found.captures.all] == ["things move again"] * 2
     assert kinds_of(found).count("captured") == 2
+
+
+def test_a_prefill_that_crawls_in_a_known_fallback_is_kept_once_though_counters_move() -> None:
+    """The incident: 35 minutes, the cache's use rising once a chunk, no token."""
+    crawls = (Phase("crawl", 2100), Phase("decode", 300), Phase("crawl", 300), Phase("decode", 60))
+    found = simulate((Phase("decode", 600), *crawls))
+    first, second = found.captures.called("stalled")
+    assert first.found_s - 600 <= WITHIN_S and "none got a token" in first.because
+    assert first.diagnosis is not None and first.diagnosis.kind == "torch-fallback"
+    assert second.found_s - 3000 <= WITHIN_S + while_moving(Patience()).look_again_s
+    assert [capture.ending for capture in found.captures.all][-1] == "things move again"
+    assert len(found.captures.all) == 2
+
+
+def test_long_prefills_that_are_well_make_no_stall_wait() -> None:
+    phases = [Phase("prefill", 900), Phase("decode", 20)] * 6 + [Phase("decode", 100), Phase("stall", 290)]
+    found = simulate(phases)
+    (evidence,) = found.captures.called("stalled")
+    assert evidence.found_s - began_at_s(phases, len(phases) - 1) <= WITHIN_S
+    assert found.captures.all[0].evidence is evidence
 
 
 def test_a_stall_that_lasts_is_kept_once() -> None:
