@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sparkdiag.driving.client import ServerClient
 from sparkdiag.driving.prompt import BuiltPrompt, build_prompt
-from sparkdiag.errors import ServerError, UsageError
+from sparkdiag.errors import ServerError, SparkdiagError, UsageError
 from sparkdiag.evidence.client import AnswerScored
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.verdict import Baseline, EvidenceItem, Verdict
@@ -62,7 +62,7 @@ def prepare_needle(
         client.ensure_fits(prompt_tokens=settings.tokens, max_output_tokens=settings.max_output_tokens)
         prompt = build_prompt(settings, nonce=nonce, count_tokens=client.tokenize_count)
     except ServerError as error:
-        raise ServerError(
+        raise SparkdiagError(
             f"no prompt can be built: {error.message}",
             remedy="--send-needle needs the server's /tokenize; without it: leave out --send-needle",
         ) from error
