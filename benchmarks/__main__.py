@@ -22,6 +22,7 @@ MODULES = {
     "overlay": "benchmarks.overlay",
     "route": "benchmarks.route",
     "triage": "benchmarks.triage",
+    "watch": "benchmarks.watch",
 }
 
 

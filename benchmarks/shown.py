@@ -8,7 +8,7 @@ from benchmarks.machine import Load
 from benchmarks.paired import CONFIDENCE, FEWEST_PAIRS, Comparison, at_quantile
 from sparkdiag.evidence.base import SCHEMA, Value
 
-_SCALES = {"s": (1.0, "s"), "ms": (1000.0, "ms"), "trials": (1.0, "trials")}
+_SCALES = {"s": (1.0, "s"), "ms": (1000.0, "ms"), "trials": (1.0, "trials"), "MB": (1e-6, "MB")}
 
 
 class Result(Value):
@@ -41,7 +41,7 @@ def as_json(result: Result) -> str:
     document = {"schema": SCHEMA, **result.model_dump(mode="json")}
     for entry, comparison in zip(document["comparisons"], result.comparisons, strict=True):
         references, measured = _sides(comparison)
-        entry["medians" if comparison.unit == "trials" else "medians_s"] = {
+        entry["medians_s" if comparison.unit in ("s", "ms") else "medians"] = {
             "measured": median(measured),
             "reference": median(references),
         }
