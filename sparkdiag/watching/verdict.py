@@ -96,8 +96,8 @@ def reason_of(found: Diagnosis) -> str:
         )
     if found.finding == "moving":
         return f"no prompt of ours was sent, and no stall was seen: the server is at work ({found.kind}{where})"
-    last = found.reasons_for[-1].text if found.reasons_for else ""
-    return found.reason or last or "what was seen does not tell a stall from a healthy server"
+    why = next((one.text for one in found.reasons_for if one.source == "looks"), "")
+    return found.reason or why or "what was seen does not tell a stall from a healthy server"
 
 
 def _deciding(found: Diagnosis) -> ProcessDiagnosis | None:
