@@ -19,7 +19,26 @@ def traffic_of(points: Sequence[MetricPoint]) -> Traffic | None:
         waiting=told[-1].requests_waiting,
         moved=any(one != counters[0] for one in counters) if known and len(told) > 1 else None,
         over_s=told[-1].t_s - told[0].t_s if len(told) > 1 else None,
+        silent_s=_silent_s(told),
     )
+
+
+def _silent_s(told: Sequence[MetricPoint]) -> float | None:
+    """How long requests have been in flight, as far as was seen, without a token for any and without one that ended."""
+    now = told[-1]
+    if all(value is None for value in _output(now)):
+        return None
+    silent_s: float | None = None
+    for point in reversed(told):
+        busy = (point.requests_running or 0) + (point.requests_waiting or 0) > 0
+        if not busy or _output(point) != _output(now):
+            break
+        silent_s = now.t_s - point.t_s
+    return silent_s
+
+
+def _output(point: MetricPoint) -> tuple[float | None, float | None]:
+    return point.generation_tokens_total, point.requests_finished_total
 
 
 def metrics_words(points: Sequence[MetricPoint]) -> str:

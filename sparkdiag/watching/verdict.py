@@ -107,7 +107,8 @@ def _deciding(found: Diagnosis) -> ProcessDiagnosis | None:
 def _mode(decides: ProcessDiagnosis | None) -> StallMode | None:
     if decides is None or decides.movement is None:
         return None
-    return "crawling" if decides.movement.loops else "stuck"
+    moves = decides.movement.loops or decides.movement.what in ("leaf", "call", "process")
+    return "crawling" if moves else "stuck"
 
 
 def _rank(one: ProcessDiagnosis, looks: Sequence[ProcessDump]) -> RankFinding:

@@ -40,6 +40,18 @@ def test_counters_that_stand_still_and_that_move() -> None:
     assert once is not None and once.moved is None and once.over_s is None
 
 
+def test_how_long_requests_wait_for_a_token() -> None:
+    def silent_s(*points: MetricPoint) -> float | None:
+        told = traffic_of(points)
+        return told.silent_s if told is not None else None
+
+    assert silent_s(still(1), still(20), still(40)) == 39
+    assert silent_s(still(1, running=0), still(20), still(40, prompt=900)) == 20, "from when it was there"
+    assert silent_s(still(1), still(20, generated=6), still(40, generated=6)) == 20, "from its last token on"
+    assert silent_s(still(1), still(40, running=0)) is None, "nobody waits"
+    assert silent_s(point(1, requests_running=1), point(9, requests_running=1)) is None, "it is not told"
+
+
 def test_running_alone_says_nothing_of_movement() -> None:
     told = traffic_of([point(1, requests_running=1), point(9, requests_running=1)])
     assert told is not None and told.moved is None
