@@ -73,6 +73,8 @@ _SAYS: dict[DiagnosisKind, int] = {
     "garbled": 0,
 }
 """How much a kind says of the cause when several processes differ: who works says more than who waits."""
+_LOOPS = frozenset({"worker_busy_loop", "run_busy_loop", "worker_main", "event_loop_normal", "event_loop_overlap"})
+"""A stack that ends in one of these was quoted without its inner frames."""
 _ROLES = {"worker": 3, "engine_core": 2, "api_server": 1}
 
 
@@ -85,7 +87,7 @@ def decider(reads: Sequence[Read], odd: frozenset[int]) -> int:
         return (
             found.kind not in CANNOT_TELL,
             index in odd and not read.waits,
-            _SAYS[found.kind],
+            1 if found.kind == "forward" and (found.function or "").rsplit(".", 1)[-1] in _LOOPS else _SAYS[found.kind],
             found.signature is not None,
             _ROLES.get(found.role or "", 0),
             -index,
