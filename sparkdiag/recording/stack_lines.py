@@ -12,6 +12,7 @@ first new ones get: where a line was lost, a reader sees it there, and takes not
 begins again (``fresh``) now and then, so that a loss stays small and neither side remembers a whole run.
 """
 
+from hashlib import blake2b
 from typing import Any
 
 LINES_A_NUMBERING = 1000
@@ -24,6 +25,8 @@ class StackLines:
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, int]] = {kind: {} for kind in _KINDS}
+        self._threads: dict[bytes, int] = {}
+        """Numbers of whole threads, by a digest: most of them only wait, and are not to be taken apart again."""
         self._lines = 0
         self._fresh = True
 
@@ -48,10 +51,17 @@ class StackLines:
     def lost(self) -> None:
         """The last line may not have been written: begin anew."""
         self._known = {kind: {} for kind in _KINDS}
+        self._threads = {}
         self._lines = 0
         self._fresh = True
 
     def _thread(self, thread: dict[str, Any], new: dict[str, list[Any]]) -> int:
+        digest = blake2b(repr(thread).encode("utf-8", "backslashreplace"), digest_size=16).digest()
+        if digest not in self._threads:
+            self._threads[digest] = self._taken_apart(thread, new)
+        return self._threads[digest]
+
+    def _taken_apart(self, thread: dict[str, Any], new: dict[str, list[Any]]) -> int:
         frames = [self._frame(frame, new) for frame in thread["frames"]]
         head = {key: value for key, value in thread.items() if key != "frames"}
         return self._number("threads", [self._number("heads", head, new), frames], new)

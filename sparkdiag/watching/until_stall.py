@@ -10,7 +10,9 @@ from sparkdiag.evidence.run import RunRecord
 from sparkdiag.harmless.documents import redact_argv
 from sparkdiag.observing.gpu import gpu_names
 from sparkdiag.observing.metrics import MetricsReader
-from sparkdiag.observing.pyspy import PySpy, find_pyspy
+from sparkdiag.observing.permission import ptrace_facts, ptrace_remedy
+from sparkdiag.observing.pyspy import PySpy, can_sample, find_pyspy
+from sparkdiag.observing.titles import is_sampled
 from sparkdiag.reproducing.host import describe_host
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.watching.captures import RunFolderCaptures
@@ -62,7 +64,8 @@ def watch_until_stall(
             f"nothing can be told: no stack can be taken, and no address of its /metrics is known ({target.how})",
             remedy="sparkdiag watch --until-stall --url http://127.0.0.1:8000",
         )
-    for text in (target.how, *target.notes, *(() if stacks is not None else ("no stacks are taken",))):
+    refusal = "no stacks are taken" if stacks is None else _refusal(target, clock=clock)
+    for text in (target.how, *target.notes, *filter(None, (refusal,))):
         tell(VigilEvent(clock.now_s(), "watching", text))
     metrics = MetricsReader(target.metrics_url, clock=clock.now_s) if target.metrics_url is not None else None
     sink = RunFolderCaptures(runs_folder(request), new_record=_records(request, target), dcp=_dcp(target))
@@ -93,6 +96,19 @@ def _stacks(request: WatchRequest, target: Target, *, clock: MonotonicClock) -> 
         kept_names=request.scenario.kept_locals,
     )
     return LiveStacks(target.roots, find_roots=lambda: _roots_again(request), pyspy=pyspy)
+
+
+def _refusal(target: Target, *, clock: MonotonicClock) -> str:
+    """Why no stack can be taken, and what to type; empty where one can. Then stalls are kept, and none called so."""
+    binary = find_pyspy()
+    process = next((process for process in target.processes if is_sampled(process.role)), None)
+    if binary is None or process is None:
+        return ""
+    fault = can_sample(PySpy(binary, clock=clock.now_s, timeout_s=DUMP_TIMEOUT_S), process.pid).fault
+    if fault is None or fault.cause != "permission":
+        return ""
+    remedy = ptrace_remedy(ptrace_facts(), pyspy=binary)
+    return f"no stack can be taken ({fault.line}), so nothing will be called stalled; remedy: {remedy}"
 
 
 def _roots_again(request: WatchRequest) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ import contextlib
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkdiag.evidence.stacks import Frame, StackSample, ThreadStack
@@ -42,7 +42,8 @@ def written(value: StackSample) -> dict[str, Any]:
     return document
 
 
-@given(st.lists(samples, max_size=12))
+@settings(max_examples=40)
+@given(st.lists(samples, max_size=8))
 def test_what_is_read_back_is_what_was_written(values: list[StackSample]) -> None:
     lines, reader = StackLines(), StackReader()
     for value in values:
@@ -50,7 +51,8 @@ def test_what_is_read_back_is_what_was_written(values: list[StackSample]) -> Non
         assert StackSample.model_validate(reader.sample(line)) == value
 
 
-@given(st.lists(st.tuples(samples, st.booleans(), st.booleans()), max_size=16))
+@settings(max_examples=40)
+@given(st.lists(st.tuples(samples, st.booleans(), st.booleans()), max_size=10))
 def test_a_lost_line_costs_others_and_changes_none(given_lines: list[tuple[StackSample, bool, bool]]) -> None:
     """``lost``: the reader never gets the line; ``told``: the writer knows of it (a full disk) and begins anew."""
     lines, reader = StackLines(), StackReader()
