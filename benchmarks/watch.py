@@ -41,7 +41,7 @@ WAITING_GOAL = 0.001
 ROUND_COST_S = 0.4
 """CPU of a round of sixteen dumps, as stated; the simulated hours go by it."""
 SLICES = 6
-CORES = (2, 16, 64)
+CORES = (2, 16, 32)
 """Of simulated machines: the budget is a share of them all."""
 MOVING_FRAMES = 4
 """Innermost frames whose locals differ in every simulated sample."""
