@@ -23,7 +23,7 @@ from sparkdiag.watching.request import WatchRequest
 from sparkdiag.watching.served import served_model
 from sparkdiag.watching.traffic import Company, company_of, metrics_words
 
-BEFORE_S, AFTER_S = 4.0, 3.0
+BEFORE_S, AFTER_S = 3.0, 2.0
 """How long the server is looked at without our prompt, before and after: a few scrapes."""
 CANCEL_TIMEOUT_S = 5.0
 NO_BASELINE_HERE = (

@@ -117,8 +117,16 @@ def _observe(
     needle = None
     if request.send_needle:
         needle = prepare_needle(run, request, base_url=target.base_url, scenario=scenario, api_key=api_key)
-    observer = _started(run, request, target=target, scenario=scenario)
+    can_look = request.take_stacks and bool(target.processes)
+    observer = _observer(run, request, target=target, scenario=scenario, take_stacks=can_look)
     try:
+        observer.start()
+        if needle is not None and can_look and (refused := observer.snapshot().sampling).mode == "none":
+            run.note("sampling", f"the needle is judged by the server's counters alone: {refused.reason}")
+            observer.stop()
+            observer = _observer(run, request, target=target, scenario=scenario, take_stacks=False)
+            observer.start()
+        _tell_budget(run, observer)
         if needle is not None:
             observation, verdict = drive_needle(run, request, needle, observer=observer, server=server)
         else:
@@ -136,22 +144,10 @@ def _observe(
         raise stop
 
 
-def _started(run: RunInProgress, request: WatchRequest, *, target: Target, scenario: Scenario) -> Observer:
-    """An observer that looks already. With a needle, stacks are taken while it is under way; where they cannot be
-    taken, it is judged by the server's counters alone."""
-    can_look = request.take_stacks and bool(target.processes)
-    observer = _observer(run, request, target=target, scenario=scenario, take_stacks=can_look)
-    observer.start()
-    refused = observer.snapshot().sampling
-    if request.send_needle and can_look and refused.mode == "none":
-        observer.stop()
-        run.note("sampling", f"the needle is judged by the server's counters alone: {refused.reason}")
-        observer = _observer(run, request, target=target, scenario=scenario, take_stacks=False)
-        observer.start()
+def _tell_budget(run: RunInProgress, observer: Observer) -> None:
     stats = observer.snapshot().sampling
     if stats.wanted and stats.budget_share:
         run.note("sampling", f"looking may cost {stats.budget_share:.1%} of this machine's {stats.cores} cores")
-    return observer
 
 
 def _observer(

@@ -240,8 +240,12 @@ def _target(server: Server, machine: Machine, *, how: str, base_url: str | None,
 
 
 def _known_remedy(machine: Machine) -> str:
-    """The servers that there are, to choose from."""
-    roots = [server.roots[0] for server in servers(machine.everybody)][:_MOST_NAMED]
+    """The servers that there are, to choose from: whole ones first, the newest first."""
+    known = sorted(
+        servers(machine.everybody),
+        key=lambda server: (server.orphaned, -machine.everybody[server.roots[0]].started_at_s),
+    )
+    roots = [server.roots[0] for server in known][:_MOST_NAMED]
     if not roots:
         return "ps -eo pid,args | grep -E 'vllm|VLLM::|sglang'    # nothing of it is seen on this machine"
     return f"sparkdiag watch --pid {roots[0]}    # servers here: {machine.shown(roots)}"
