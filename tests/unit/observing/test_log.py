@@ -145,3 +145,19 @@ def test_the_cost_of_looking_is_counted_while_the_request_is_under_way() -> None
     assert log.snapshot().sampling == found, "reading and reporting afterwards are no part of it"
     log.set_client(ClientOutcome(sent=SENT, end=ResponseEnd(t_s=30.0, how="finished")))
     assert log.snapshot().sampling == found
+
+
+def test_of_a_server_that_others_use_everything_counts_from_its_first_moment() -> None:
+    now_s, spent_s = [5.0], [1.0]
+    log = ObservationLog(
+        clock=lambda: now_s[0], sink=lambda _value: None, own_cpu_s=lambda: spent_s[0], from_ready=True
+    )
+    log.mark_ready()
+    assert log.in_flight
+    log.add_sample(sample(1, 5.0))
+    now_s[0], spent_s[0] = 25.0, 1.5
+    found = log.snapshot()
+    assert [one.started_s for one in found.samples] == [5.0]
+    assert (found.sampling.observed_s, found.sampling.own_cpu_s) == (20.0, 0.5)
+    log.set_client(ClientOutcome(sent=SENT, end=ResponseEnd(t_s=20.0, how="finished")))
+    assert log.in_flight, "somebody else's request may be under way"
