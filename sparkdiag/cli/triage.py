@@ -44,7 +44,7 @@ def triage(
 
     Reads py-spy (dump, --json, top, record -f raw), pystack, gdb, faulthandler, watchdog and ray stack output, with
     fences, log prefixes and colours. Two files are compared when they show the same ranks under other pids.
-    Exit 0: answered, no stall shown; 1: a stall is shown; 3: cannot be told from this.
+    Exit 0: it moves, or is well; 1: a stall is shown; 3: whether it is one cannot be told from this.
     """
     from sparkdiag.cli.triage_asked import answer, order_of
 

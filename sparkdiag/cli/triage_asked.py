@@ -1,5 +1,6 @@
 """What ``triage`` was asked, read and answered."""
 
+import math
 import sys
 from pathlib import Path
 from shlex import quote
@@ -13,7 +14,7 @@ from sparkdiag.diagnosing.diagnose import compare, diagnose_pasted
 from sparkdiag.diagnosing.order import Order, at_moments, order_of_texts
 from sparkdiag.dumps.read import read_dumps
 from sparkdiag.errors import ExitCode, UsageError
-from sparkdiag.evidence.diagnosis import CANNOT_TELL, Diagnosis
+from sparkdiag.evidence.diagnosis import Diagnosis
 from sparkdiag.evidence.dump import Pasted
 from sparkdiag.reporting.route_document import document_text
 from sparkdiag.reporting.triage import triage_text
@@ -38,11 +39,15 @@ def order_of(files: list[str], *, compare: bool, over_time: bool, together: bool
         )
     if files.count(STANDARD_INPUT) > 1:
         raise UsageError("standard input (-) can be read once only", remedy="give files")
+    if "" in files:
+        raise UsageError("the name of a file is empty", remedy="sparkdiag triage --help")
     return chosen[0] if chosen else "auto"
 
 
 def answer(files: list[str], *, order: Asked, apart_s: float | None, form: str, as_json: bool) -> ExitCode:
     """Read, diagnose, print. Raises ``UsageError`` for a file that cannot be read."""
+    if apart_s is not None and not math.isfinite(apart_s):
+        raise UsageError(f"--apart-s {apart_s} is no number of seconds", remedy="sparkdiag triage --apart-s 30 A B")
     texts = [_pasted(name) for name in files]
     taken: Order = order_of_texts(texts) if order == "auto" else order
     if order == "auto" and len(texts) > 1:
@@ -61,9 +66,13 @@ def answer(files: list[str], *, order: Asked, apart_s: float | None, form: str, 
 
 def exit_code_of(found: Diagnosis) -> ExitCode:
     """README, "Exit codes"."""
-    if found.finding == "stalled":
-        return ExitCode.STALL
-    return ExitCode.INCONCLUSIVE if found.kind in CANNOT_TELL else ExitCode.DONE
+    match found.finding:
+        case "stalled":
+            return ExitCode.STALL
+        case "healthy" | "moving":
+            return ExitCode.DONE
+        case "unknown":
+            return ExitCode.INCONCLUSIVE
 
 
 def _told(order: Order) -> str:
@@ -86,6 +95,8 @@ def _pasted(name: str) -> Pasted:
 
 def _content(path: Path) -> bytes:
     try:
+        if path.is_fifo():
+            say(f"reading {path}, a pipe: it ends when its writer does")
         with path.open("rb") as file:  # a pipe of the shell's, as in <(py-spy dump ...), is waited for
             return file.read(LARGEST_BYTES + 1)
     except IsADirectoryError as error:

@@ -15,13 +15,13 @@ def next_step(reads: Sequence[Read], decides: int, finding: Finding) -> str:
     if not reads or reads[decides].found.kind in CANNOT_TELL:
         return (
             "dump the engine's own processes, each into a file of its own: for p in $(pgrep -f 'VLLM::|sglang::'); do "
-            f"{_DUMP.format(pid='$p')} > $p.txt; done; sparkdiag triage *.txt"
+            f"{_DUMP.format(pid='$p')} > stack-$p.txt; done; sparkdiag triage stack-*.txt"
         )
     found = reads[decides].found
     if reads[decides].waits and len(reads) == 1 and found.kind != "idle":
         return (
             f"{found.name} waits for another process: dump the others too, for they decide: for p in $(pgrep -f "
-            f"'VLLM::|sglang::'); do {_DUMP.format(pid='$p')} > $p.txt; done; sparkdiag triage *.txt"
+            f"'VLLM::|sglang::'); do {_DUMP.format(pid='$p')} > stack-$p.txt; done; sparkdiag triage stack-*.txt"
         )
     if finding == "healthy":
         return "nothing to do; to have the evidence when it hangs: sparkdiag watch --url URL --until-stall"

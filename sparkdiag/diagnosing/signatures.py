@@ -50,7 +50,7 @@ def match_look(look: ProcessDump) -> Match:
         thread=best.seen.thread.name,
         signature=signature.id if signature else None,
         meaning=signature.meaning if signature else "Inside model execution, at a function that no signature knows.",
-        next_step=signature.next_step if signature else _LOOK_AGAIN,
+        next_step=signature.next_step if signature else "",
         reference=signature.reference if signature else None,
         healthy=signature.healthy if signature else None,
         waits=signature.waits if signature else False,
@@ -58,9 +58,6 @@ def match_look(look: ProcessDump) -> Match:
         because=_because(best),
         others=_others(best, rest),
     )
-
-
-_LOOK_AGAIN = "sparkdiag triage DUMP_NOW DUMP_30_S_LATER: does the innermost function move"
 
 
 def _because(found: Found) -> str:
@@ -128,7 +125,6 @@ def _cannot_tell(look: ProcessDump, telling: tuple[Seen, ...]) -> Match:
         line=frame.line,
         thread=main.thread.name,
         meaning="Inside the engine, at a function that no signature knows.",
-        next_step=_LOOK_AGAIN,
         because=f"{frame.name}{f' in {frame.path}' if frame.path else ''}, and no signature fits",
     )
 

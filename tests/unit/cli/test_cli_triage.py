@@ -42,7 +42,7 @@ def asked(*arguments: str, text: str | None = None) -> tuple[int, str, str]:
 
 def test_one_dump_names_kind_process_and_the_next_step(tmp_path: Path) -> None:
     code, out, _ = asked(dump(tmp_path, "a.txt"))
-    assert code == 0
+    assert code == 3
     assert out.startswith(
         "torch-fallback in _fp8_mqa_logits_torch, Worker_TP0_DCP0: whether it is a stall cannot be told"
     )
@@ -52,7 +52,7 @@ def test_one_dump_names_kind_process_and_the_next_step(tmp_path: Path) -> None:
 def test_the_same_from_standard_input_as_one_document(tmp_path: Path) -> None:
     code, out, err = asked("-", "--json", text=STUCK.format(pid=11, rank=0, leaf=FALLBACK))
     document = json.loads(out)
-    assert (code, err) == (0, "")
+    assert (code, err) == (3, "")
     assert {"kind", "confidence", "processes", "next_step"} <= document.keys()
     assert document["kind"] == "torch-fallback"
     (process,) = document["processes"]
@@ -74,7 +74,7 @@ def test_files_of_other_ranks_are_one_server_and_the_odd_rank_decides(tmp_path: 
     assert (document["kind"], document["process"]) == ("torch-fallback", "Worker_TP3_DCP3")
     assert [one["differs"] for one in document["processes"]] == [False, False, False, True]
     assert any("TP0" in one["text"] and "all_gather" in one["text"] for one in document["classes"])
-    assert code == 0  # one look each: no stall is shown yet
+    assert code == 3  # one look each: no stall is shown yet
 
 
 def test_the_same_place_a_minute_later_is_a_stall_and_exits_1(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_the_same_ranks_under_other_pids_are_compared(tmp_path: Path) -> None:
     )
     code, out, err = asked(good, bad)
     assert "a good server and a bad one" in err
-    assert "differs:" in out and "flash_mla" in out and code == 0
+    assert "differs:" in out and "flash_mla" in out and code == 3
     assert json.loads(asked(good, bad, "--together", "--json")[1])["differences"] == []
 
 
@@ -110,6 +110,8 @@ def test_text_without_a_stack_cannot_be_told_and_exits_3() -> None:
         (["--compare", "--over-time", "a", "b"], "exclude each other"),
         (["--compare", "a"], "takes two files"),
         (["-", "-"], "once only"),
+        ([""], "is empty"),
+        (["--apart-s", "inf", "a", "b"], "no number of seconds"),
         (["no-such-file"], "cannot be read"),
         (["."], "is a folder"),
     ],
@@ -152,7 +154,8 @@ def test_secrets_in_titles_and_locals_do_not_come_out(tmp_path: Path) -> None:
 
 def test_only_a_finding_of_a_stall_exits_1() -> None:
     assert exit_code_of(Diagnosis(kind="idle", finding="healthy")) == ExitCode.DONE
-    assert exit_code_of(Diagnosis(kind="torch-fallback", finding="unknown")) == ExitCode.DONE
+    assert exit_code_of(Diagnosis(kind="forward", finding="moving")) == ExitCode.DONE
+    assert exit_code_of(Diagnosis(kind="torch-fallback", finding="unknown")) == ExitCode.INCONCLUSIVE
     assert exit_code_of(Diagnosis(kind="collective-wait", finding="stalled")) == ExitCode.STALL
     assert exit_code_of(Diagnosis(kind="garbled")) == ExitCode.INCONCLUSIVE
 
