@@ -37,7 +37,7 @@ def triage(
     Example: sparkdiag triage dump.txt
 
     \b
-    Another: py-spy dump --nonblocking --pid 4711 | sparkdiag triage -
+    Another: sparkdiag triage - < dump.txt
 
     \b
     Another: sparkdiag triage good.txt bad.txt

@@ -87,7 +87,7 @@ def _api_key(name: str | None) -> str | None:
     if not value:
         # Not named: somebody may have put the key itself there.
         raise UsageError(
-            "--api-key-env: there is no such variable, or it is empty",
+            "there is no variable of that name (--api-key-env), or it is empty",
             remedy="name the variable, not the key: read -rs KEY && export KEY; sparkdiag watch … --api-key-env KEY",
         )
     return value

@@ -27,7 +27,7 @@ def checked_base_url(url: str, *, allow_remote: bool) -> str:
     if not (allow_remote or is_loopback(host)):
         address = host if port is None else f"{host}:{port}"
         raise UsageError(
-            f"{shown(address)} is not this machine, and a long prompt there disturbs whoever uses it",
+            f"{shown(address)} is not this machine: looking there, or sending it a prompt, may disturb whoever uses it",
             remedy="--remote, if that server is yours to load",
         )
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}".removesuffix("/v1")

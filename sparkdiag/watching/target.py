@@ -149,7 +149,6 @@ def _by_url(base_url: str, machine: Machine) -> Target:
     return (
         _by_command_line(base_url, port, machine, heard=heard, holders=holders)
         or _in_container(base_url, port, machine, places=places, holders=holders)
-        or _left_behind(base_url, port, machine, heard=heard)
         or _unseen(base_url, port, machine, heard=heard, holders=holders)
     )
 
@@ -198,23 +197,13 @@ def _in_container(
     return _target(found[0], machine, how=how, base_url=base_url, notes=(note,))
 
 
-def _left_behind(base_url: str, port: int, machine: Machine, *, heard: list[Listener]) -> Target | None:
-    """Nobody listens there: what a dead API server has left, where there is just one such."""
-    orphans = [server for server in servers(machine.everybody) if server.orphaned]
-    if heard or len(orphans) != 1:
-        return None
-    note = f"nobody listens on port {port}: these processes, found by their titles, live without an API server"
-    how = "what a dead API server has left"
-    return _target(orphans[0], machine, how=how, base_url=base_url, notes=(note,))
-
-
 def _unseen(base_url: str, port: int, machine: Machine, *, heard: list[Listener], holders: tuple[int, ...]) -> Target:
     """No process: metrics alone where it answers, else nothing at all."""
     who = machine.shown(holders[:_MOST_NAMED])
     if not answers(base_url):
         raise NoServerFound(
             f"no vLLM or SGLang process listens on port {port}, and {one_line(base_url)} does not answer"
-            + (f"; it is held by {who}" if who else ""),
+            + (f"; it is held by {who}" if who else _left_behind(machine)),
             remedy=_known_remedy(machine),
         )
     if who:
@@ -225,6 +214,15 @@ def _unseen(base_url: str, port: int, machine: Machine, *, heard: list[Listener]
         note = f"{one_line(base_url)} answers, but nobody here is seen to listen on port {port}"
     note += "; only what it says of itself is known; --pid names one of the server's processes"
     return Target(base_url=base_url, how=note, notes=(note,))
+
+
+def _left_behind(machine: Machine) -> str:
+    """What dead API servers have left: nothing ties it to a port, so it is for the user to say whether it is meant."""
+    orphans = [server.roots[0] for server in servers(machine.everybody) if server.orphaned]
+    if not orphans:
+        return ""
+    shown = machine.shown(orphans[:_MOST_NAMED])
+    return f"; processes of a server whose API server has died are there, look into them by --pid: {shown}"
 
 
 def _target(server: Server, machine: Machine, *, how: str, base_url: str | None, notes: tuple[str, ...] = ()) -> Target:

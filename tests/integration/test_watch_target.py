@@ -58,6 +58,9 @@ def test_what_a_dead_api_server_left_is_found_by_its_titles(server: Foreign) -> 
     pid = server.titled("VLLM::Worker_TP1").pid
     server.process.kill()
     server.process.wait()
+    with pytest.raises(NoServerFound) as refused:
+        found_by(url=server.base_url)  # nothing ties them to that port: whoever mistypes one gets nobody else's
+    assert "--pid" in refused.value.message and "VLLM::EngineCore" in refused.value.message
     target = found_by(pid=pid)
     assert names(target) == WHOLE[1:]
     assert "no API server lives above these processes" in target.notes

@@ -20,7 +20,7 @@ URL = ["--url", "http://127.0.0.1:8000"]
         ([*URL, "--prompt-tokens", "9000"], "nothing is sent"),
         ([*URL, "--model", "m"], "nothing is sent"),
         ([*URL, "--api-key-env", "NO_SUCH_KEY"], "nothing is sent"),
-        ([*URL, "--send-needle", "--api-key-env", "NO_SUCH_KEY"], "there is no such variable"),
+        ([*URL, "--send-needle", "--api-key-env", "NO_SUCH_KEY"], "there is no variable of that name"),
         ([*URL, "--send-needle", "--until-stall"], "sends nothing"),
         ([*URL, "--for-s", "0"], "allowed: from 1"),
         ([*URL, "--for-s", "nan"], "allowed: from 1"),

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.unit.dumps.rebuilt_reports import Wanted, rows, text_of
 
 from sparkdiag.dumps.native_names import bare_native
 from sparkdiag.dumps.read import read_dumps
 from sparkdiag.evidence.dump import DumpFrame, DumpThread, Pasted
+from tests.unit.dumps.rebuilt_reports import Wanted, rows, text_of
 
 ROWS = {row["id"]: row for row in rows()}
 
