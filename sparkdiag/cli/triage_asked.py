@@ -41,7 +41,24 @@ def order_of(files: list[str], *, compare: bool, over_time: bool, together: bool
         raise UsageError("standard input (-) can be read once only", remedy="give files")
     if "" in files:
         raise UsageError("the name of a file is empty", remedy="sparkdiag triage --help")
+    if twice := _twice(files):
+        raise UsageError(
+            f"{twice} is given twice: a look at a look is no second one", remedy="take a second dump, and give both"
+        )
     return chosen[0] if chosen else "auto"
+
+
+def _twice(files: list[str]) -> str | None:
+    """A file that is named twice, by whatever path."""
+    seen: set[tuple[int, int] | Path] = set()
+    for name in files:
+        path = Path(name)
+        status = path.stat() if path.exists() else None
+        key = path if status is None else (status.st_dev, status.st_ino)
+        if name != STANDARD_INPUT and key in seen and not path.is_char_device():
+            return name
+        seen.add(key)
+    return None
 
 
 def answer(files: list[str], *, order: Asked, apart_s: float | None, form: str, as_json: bool) -> ExitCode:
@@ -54,6 +71,8 @@ def answer(files: list[str], *, order: Asked, apart_s: float | None, form: str, 
         say(_told(taken))
     if taken == "over-time":
         texts = at_moments(texts, apart_s=apart_s)
+    if taken == "over-time" and any(one.looks and one.looks == texts[0].looks for one in texts[1:]):
+        say("two of these files hold the same to the letter: a copy of a dump would look so, too")
     found = compare(texts[:1], texts[1:]) if taken == "compare" else diagnose_pasted(texts, later=taken == "over-time")
     if as_json:
         typer.echo(document_text(triage_document(found)))

@@ -85,16 +85,20 @@ def compare(good: Sequence[Pasted], bad: Sequence[Pasted]) -> Diagnosis:
     healthy = [look for text in good for look in text.looks]
     looks = [look for text in bad for look in text.looks]
     notes = tuple(f"{text.source}: {text.refused}" for text in good if text.refused)
-    return found.model_copy(
-        update={"differences": differences(healthy, looks), "caveats": (*notes, *found.caveats)[:MOST_CAVEATS]}
-    )
+    differ = differences(healthy, looks)
+    if healthy and looks and not differ:
+        notes = ("good and bad do not differ: the same processes stand in the same places in both", *notes)
+    return found.model_copy(update={"differences": differ, "caveats": (*notes, *found.caveats)[:MOST_CAVEATS]})
 
 
 def _peers(processes: Sequence[ProcessDiagnosis], decides: int) -> list[Reason]:
     """What the others do, in one line, where one process is the odd one out."""
     if not processes[decides].differs or len(processes) < 2:
         return []
-    others = [one for index, one in enumerate(processes) if index != decides]
+    place = (processes[decides].kind, processes[decides].function)
+    others = [one for one in processes if (one.kind, one.function) != place]
+    if not others:
+        return []
     waits = sorted({f"{one.kind} in {one.function}" if one.function else one.kind for one in others})
     return [Reason(source="process set", text=f"{processes[decides].name} differs; the others: {', '.join(waits[:4])}")]
 

@@ -34,7 +34,7 @@ def diagnosis_blocks(found: Diagnosis) -> tuple[str, ...]:
         _differences(found),
         _processes(found, most=_ROWS_AT_ONCE),
         "\n".join(f"- *caveat*: {prose(text)}" for text in found.caveats),
-        f"**Next**: {prose(found.next_step, at_most=1000)}",
+        f"**Next**: {code(found.next_step, at_most=1000)}",
         f"**See** {code(found.reference)}" if found.reference else "",
     )
     return tuple(filter(None, blocks))

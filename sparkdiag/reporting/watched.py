@@ -15,22 +15,23 @@ _LONGEST = 1200
 
 
 def watched_summary(stored: StoredRun, *, report: Path | None = None) -> str:
-    """The diagnosis, what became of a prompt of ours, what was watched, what looking cost, where the report is."""
+    """What became of a prompt of ours, who ended meanwhile, the diagnosis, what was watched and what that cost."""
     record = stored.record
-    lines = []
+    first = []
     if stored.observation.client.sent is not None or record.diagnosis is None:
-        lines += [f"prompt:   {verdict_sentence(stored)}"]
-        lines += [f"traffic:  {note.text}" for note in stored.notes if note.source == "metrics"]
+        first += [f"prompt:   {verdict_sentence(stored)}"]
+        first += [f"traffic:  {note.text}" for note in stored.notes if note.source == "metrics"]
+    first += [f"gone:     {note.text}" for note in stored.notes if note.source == "process-tree"]
     text = _diagnosed(record.diagnosis) if record.diagnosis is not None else ""
-    lines += [f"server:   {_server(stored)}", *_dcp(stored), *_gpus(stored.observation.gpus)]
+    lines = [f"server:   {_server(stored)}", *_dcp(stored), *_gpus(stored.observation.gpus)]
     stacks = not_by_pyspy(stored.observation.sampling)
     lines += [f"stacks:   {stacks}"] if stacks and record.diagnosis is None else []
     if stored.observation.sampling.taken:
         lines.append(f"looking:  {looking_cost(stored.observation.sampling)}")
     lines += [f"missing:  {problem}" for problem in stored.problems[:4]]
     lines.append(f"report:   {report or stored.run_dir}")
-    rest = [printable(line, limit=_LONGEST) for line in lines]
-    return "\n".join([text, *rest] if text else rest)
+    before, after = ([printable(line, limit=_LONGEST) for line in part] for part in (first, lines))
+    return "\n".join([*before, *([text] if text else []), *after])
 
 
 def _diagnosed(found: Diagnosis) -> str:

@@ -20,7 +20,8 @@ class ForeignServer:
     """Looks whether the server still lives, and does nothing else to it."""
 
     def __init__(self, processes: tuple[ProcessInfo, ...], *, clock: Callable[[], float]) -> None:
-        self._keys = tuple(key_of(process) for process in processes if is_sampled(process.role))
+        self._names = {key_of(one): f"{one.name} {one.pid}" for one in processes if is_sampled(one.role)}
+        self._keys = tuple(self._names)
         self._clock = clock
         self._looked_s = float("-inf")
         self._ended: ServerExit | None = None
@@ -32,6 +33,11 @@ class ForeignServer:
             if not any(is_alive(key) for key in self._keys):
                 self._ended = ServerExit(at_s=self._clock())
         return self._ended
+
+    def ended_parts(self) -> tuple[str, ...]:
+        """Which of its processes have ended while others live."""
+        gone = tuple(name for key, name in self._names.items() if not is_alive(key))
+        return gone if len(gone) < len(self._names) else ()
 
 
 def identity_of(target: Target) -> ServerIdentity:

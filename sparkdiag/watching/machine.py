@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 import psutil
 
 from sparkdiag.evidence.titles import classify, is_sparkdiag, shown_title
+from sparkdiag.harmless.printable import cut
 from sparkdiag.watching.lineage import Relative
 from sparkdiag.watching.sockets import PROC
 
@@ -72,7 +73,7 @@ def _relative(process: psutil.Process, cmdline: tuple[str, ...]) -> Relative:
         python=bool(cmdline) and PurePosixPath(cmdline[0]).name.startswith("python"),
         spawning=bool(_SPAWNING.search(" ".join(cmdline[:6]))),
         ours=pid == os.getpid() or is_sparkdiag(cmdline),
-        name=shown_title(cmdline)[:NAME_CHARACTERS] or "?",
+        name=cut(shown_title(cmdline), NAME_CHARACTERS) or "?",
     )
 
 

@@ -139,6 +139,8 @@ def _observe(
     ended = server.poll()
     if ended is not None:
         observation = observation.model_copy(update={"server_exit": ended})
+    elif parts := server.ended_parts():
+        run.note("process-tree", f"{', '.join(parts)} ended while it was watched; what is said below is of the others")
     _conclude(run, observation, prompt=verdict, target=target)
     if stop is not None:
         raise stop

@@ -122,6 +122,19 @@ def test_what_cannot_be_meant_is_one_line(options: list[str], words: str, tmp_pa
     assert refused.exception.remedy
 
 
+def test_the_same_file_twice_is_no_second_look(tmp_path: Path) -> None:
+    path = dump(tmp_path, "a.txt", leaf=GATHER)
+    link = tmp_path / "b.txt"
+    link.symlink_to(path)
+    refused = CliRunner().invoke(app, ["triage", "--over-time", "--apart-s", "60", path, str(link)])
+    assert isinstance(refused.exception, UsageError) and "given twice" in refused.exception.message
+
+
+def test_a_good_and_a_bad_one_that_do_not_differ_are_said_not_to(tmp_path: Path) -> None:
+    out = asked(dump(tmp_path, "good.txt", pid=5), dump(tmp_path, "bad.txt"))[1]
+    assert "good and bad do not differ" in out
+
+
 def test_utf_16_as_a_redirect_writes_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "wide.txt"
     path.write_bytes(STUCK.format(pid=11, rank=0, leaf=FALLBACK).encode("utf-16"))

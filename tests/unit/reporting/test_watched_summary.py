@@ -63,6 +63,13 @@ def test_the_diagnosis_comes_first_and_then_what_was_watched() -> None:
     assert "prompt:" not in text and "GPU" not in text
 
 
+def test_a_process_that_ended_meanwhile_is_told_before_all_else() -> None:
+    found = watched(FOUND)
+    gone = NoteEvent(t_s=4, source="process-tree", text="APIServer 7 ended while it was watched")
+    text = watched_summary(found.model_copy(update={"notes": (*found.notes, gone)}))
+    assert text.startswith("gone:     APIServer 7 ended while it was watched\ntorch-fallback in")
+
+
 def test_gpus_are_shown_and_decide_nothing() -> None:
     gpus = tuple(GpuPoint(t_s=t_s, index=0, utilisation_percent=90 + t_s, power_w=600) for t_s in (1, 8))
     text = watched_summary(watched(FOUND, gpus=gpus))
@@ -71,7 +78,7 @@ def test_gpus_are_shown_and_decide_nothing() -> None:
 
 def test_a_prompt_of_ours_is_told_with_its_company() -> None:
     text = watched_summary(watched(FOUND, sent=True))
-    assert "prompt:   Inconclusive: nothing stands still." in text
+    assert text.startswith("prompt:   Inconclusive: nothing stands still.")  # what was asked for comes first
     assert "traffic:  its time to first token is its own" in text
     page = render_markdown(watched(FOUND, sent=True))
     assert "the verdict on our own prompt" in page
