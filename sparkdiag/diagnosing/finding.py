@@ -18,19 +18,24 @@ SLOW_BY_NATURE: frozenset[DiagnosisKind] = frozenset(
 """May stand for minutes in a healthy server."""
 SLOW_BY_NATURE_S = 600.0
 
-UNDER_LOAD: dict[DiagnosisKind, int | None] = {
-    "gpu-wait": None,
-    "queue-wait": None,
-    "collective-wait": 3,
-    "forward": 3,
-    "dp-dummy": 3,
+ALIKE_LOOKS: dict[DiagnosisKind, int] = {
+    "collective-wait": 5,
+    "dp-dummy": 5,
+    "jit-compile": 3,
+    "weight-load": 2,
+    "graph-capture": 2,
+    "warmup": 2,
+    "collective-init": 2,
+    "shutdown": 2,
 }
-"""Between two looks a server that decodes without a pause passes through the same frames and lines thousands of times
-(looks at healthy H200 servers do not differ in anything). How many looks that are all alike speak against that; None:
-no number does, it is nearly always there."""
+"""How many looks that are all alike show by themselves that it is one and the same call. Of the kinds that are not here
+no number does: a server that works without a pause passes through the same frames and lines thousands of times between
+two looks (looks at healthy H200 servers do not differ in anything), and a hot function is found in all of them."""
 KNOWN_SHARE = 0.8
 """Of the looks, in which a known fallback holds a step: it was 74 of 81 on two H200s whose prefill took 119 s in place
 of 8, and none of the looks at the healthy one."""
+MANY = 5
+"""Looks in which a loop variable or a size was seen to grow."""
 WAIT_STILL_S = 60.0
 """A chunk's kernels may run for longer than ``STILL_S`` on slow hardware, while the host waits in one place."""
 _STEP = frozenset(
@@ -130,7 +135,7 @@ def finding_of(reads: Sequence[Read], decides: int, traffic: Traffic | None) -> 
 
 
 def _may_be_load(read: Read) -> bool:
-    needed = UNDER_LOAD.get(read.found.kind, 0)
+    needed = ALIKE_LOOKS.get(read.found.kind)
     return needed is None or len(read.looks) < needed
 
 
@@ -151,16 +156,26 @@ def _moves(read: Read, text: str, still_s: float | None, traffic: Traffic | None
     """It advances, which is no stall by itself: unless it does so in a place that is known to take forever."""
     kind = read.found.kind
     known = kind == "torch-fallback" and read.match.healthy is False
-    silent_s = traffic.silent_s if traffic is not None and traffic.in_flight else None
-    lasts_s = max((one for one in (still_s, silent_s) if one is not None), default=0.0)
+    lasts_s = _one_request_s(read, traffic)
     if known and read.agreeing >= KNOWN_SHARE * len(read.looks) and lasts_s >= STILL_S:
         return "stalled", (
-            f"crawling: it advances, but was in {read.found.function} in {read.agreeing} of {len(read.looks)} looks "
-            f"over {lasts_s:.0f} s"
+            f"crawling: it advances, but was in {read.found.function} in {read.agreeing} of {len(read.looks)} looks, "
+            f"and the same request goes on for {lasts_s:.0f} s"
         )
     if kind == "scheduler-loop" and _held(traffic) and still_s is not None and still_s >= WAIT_STILL_S:
         return "stalled", f"{text}; but no counter of the server moved for {still_s:.0f} s"
     return "moving", text
+
+
+def _one_request_s(read: Read, traffic: Traffic | None) -> float:
+    """Seconds for which it is shown that one request goes on, and not one after another: nobody got a token, or a loop
+    or a size grew without a fall."""
+    silent_s = traffic.silent_s if traffic is not None and traffic.in_flight else None
+    if silent_s is not None:
+        return silent_s
+    loops = read.movement.loops if read.movement is not None else ()
+    grown_s = [loop.over_s for loop in loops if loop.scope in ("call", "calls") and loop.over_s and loop.looks >= MANY]
+    return max(grown_s, default=0.0)
 
 
 def _still_s(read: Read, traffic: Traffic | None) -> float | None:

@@ -116,7 +116,7 @@ def _cannot_tell(look: ProcessDump, telling: tuple[Seen, ...]) -> Match:
             next_step=_DUMP_ALL,
             because="the threads of the engine that are shown wait for work of their own",
         )
-    main = min(mains, key=lambda seen: [(frame.function, frame.path or "") for frame in seen.thread.frames])
+    main = min(mains, key=_any_order)
     frame = main.thread.frames[main.telling or 0]
     return Match(
         kind="forward",
@@ -129,10 +129,16 @@ def _cannot_tell(look: ProcessDump, telling: tuple[Seen, ...]) -> Match:
     )
 
 
+def _any_order(seen: Seen) -> tuple[list[tuple[str, str, int]], str]:
+    """By what a thread shows, so that no order of threads changes the answer."""
+    frames = [(frame.function, frame.path or "", frame.line or 0) for frame in seen.thread.frames]
+    return frames, seen.thread.name or ""
+
+
 def _of_no_engine(telling: tuple[Seen, ...]) -> Match:
     """Names the function where the main thread runs code of its own; none where it waits for something."""
     shown = [seen for seen in telling if seen.telling is not None]
-    chosen = min(shown, key=lambda seen: (not seen.main, [frame.function for frame in seen.thread.frames]))
+    chosen = min(shown, key=lambda seen: (not seen.main, _any_order(seen)))
     frame = chosen.thread.frames[chosen.telling or 0]
     runs = chosen.main and not any(
         sets & signature_book().plumbing and not native

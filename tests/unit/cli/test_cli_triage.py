@@ -78,14 +78,16 @@ def test_files_of_other_ranks_are_one_server_and_the_odd_rank_decides(tmp_path: 
 
 
 def test_the_same_place_a_minute_later_is_a_stall_and_exits_1(tmp_path: Path) -> None:
-    looks = [dump(tmp_path, f"{name}.txt", leaf=GATHER) for name in "abc"]
+    looks = [dump(tmp_path, f"{name}.txt", leaf=GATHER) for name in "abcde"]
     code, out, err = asked(*looks, "--apart-s", "60", "--json")
     document = json.loads(out)
     assert "over time" in err
-    assert (code, document["finding"], document["looks"]) == (1, "stalled", 3)
+    assert (code, document["finding"], document["looks"]) == (1, "stalled", 5)
     assert json.loads(asked(*looks, "--json")[1])["finding"] == "unknown"  # how far apart is not known
-    # Of a server at work two looks in one place are no wonder.
-    assert json.loads(asked(*looks[:2], "--apart-s", "60", "--json")[1])["finding"] == "unknown"
+    # Of a server at work a few looks in one place are no wonder, and in a hot function no number of them is.
+    assert json.loads(asked(*looks[:3], "--apart-s", "60", "--json")[1])["finding"] == "unknown"
+    hot = [dump(tmp_path, f"hot-{name}.txt") for name in "abcde"]
+    assert json.loads(asked(*hot, "--apart-s", "60", "--json")[1])["finding"] == "unknown"
 
 
 def test_the_same_ranks_under_other_pids_are_compared(tmp_path: Path) -> None:

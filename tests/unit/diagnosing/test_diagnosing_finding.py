@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.diagnosing.finding import STILL_S, WAIT_STILL_S, confidence_of, decider, finding_of
+from sparkdiag.diagnosing.finding import MANY, STILL_S, WAIT_STILL_S, confidence_of, decider, finding_of
 from sparkdiag.diagnosing.next_step import next_step
 from sparkdiag.diagnosing.process import Read
 from sparkdiag.diagnosing.signatures import Match
-from sparkdiag.evidence.diagnosis import DiagnosisKind, Movement, ProcessDiagnosis, Traffic
+from sparkdiag.evidence.diagnosis import DiagnosisKind, LoopFinding, Movement, ProcessDiagnosis, Traffic
 from sparkdiag.evidence.dump import DumpFrame, DumpThread, ProcessDump
 
 IN_STEP = ("all_gather", "execute_model", "worker_busy_loop")
@@ -34,6 +34,7 @@ def read(
     what: str | None = "nothing",
     names: tuple[str, ...] = IN_STEP,
     pid: int = 1,
+    looks: int = 1,
     **more: Any,
 ) -> Read:
     thread = DumpThread(name="MainThread", frames=tuple(DumpFrame(function=name) for name in names))
@@ -41,7 +42,7 @@ def read(
     found = ProcessDiagnosis(name=f"p{pid}", pid=pid, kind=kind, movement=movement, **more)
     look = ProcessDump(pid=pid, threads=(thread,))
     match = Match(kind=kind, thread="MainThread")
-    return Read(looks=(look,), match=match, movement=movement, agreeing=1, found=found)
+    return Read(looks=(look,) * looks, match=match, movement=movement, agreeing=1, found=found)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -50,18 +51,23 @@ def test_one_look_at_a_process_is_never_a_stall(kind: DiagnosisKind) -> None:
 
 
 def test_the_same_place_in_a_step_for_long_is_a_stall() -> None:
-    assert finding_of([read("torch-fallback", still_s=STILL_S)], 0, None)[0] == "stalled"
     held = Traffic(running=1, moved=False, over_s=STILL_S)
-    assert finding_of([read("collective-wait", still_s=STILL_S)], 0, held)[0] == "stalled"
+    for kind in ("torch-fallback", "collective-wait", "forward"):
+        assert finding_of([read(kind, still_s=STILL_S)], 0, held)[0] == "stalled"
+    assert finding_of([read("weight-load", still_s=3600.0, looks=2)], 0, None)[0] == "stalled"
 
 
-@pytest.mark.parametrize("kind", ["gpu-wait", "collective-wait", "queue-wait", "forward"])
+HOT: tuple[DiagnosisKind, ...] = ("gpu-wait", "queue-wait", "forward", "torch-fallback", "kv-transfer", "tokenizer")
+"""A server at work may be found there in every look, however many."""
+
+
+@pytest.mark.parametrize("kind", [*HOT, "collective-wait"])
 def test_where_a_server_under_load_is_always_found_its_counters_decide(kind: DiagnosisKind) -> None:
     stands = read(kind, still_s=3600.0)
     assert finding_of([stands], 0, None)[0] == "unknown"
     assert finding_of([stands], 0, Traffic(running=1, over_s=60))[0] == "unknown"
-    often = replace(stands, looks=stands.looks * 3)
-    assert finding_of([often], 0, None)[0] == ("unknown" if kind in ("gpu-wait", "queue-wait") else "stalled")
+    often = replace(stands, looks=stands.looks * 5)
+    assert finding_of([often], 0, None)[0] == ("unknown" if kind in HOT else "stalled")
     assert finding_of([stands], 0, Traffic(running=1, moved=False, over_s=60))[0] == "stalled"
 
 
@@ -103,8 +109,25 @@ def test_a_known_fallback_that_crawls_for_long_is_a_stall_and_an_unknown_one_is_
     crawls = read("torch-fallback", still_s=STILL_S, what="line", function="_fp8_mqa_logits_torch")
     assert finding_of([crawls], 0, None)[0] == "moving"
     known = replace(crawls, match=Match(kind="torch-fallback", thread="MainThread", healthy=False))
-    assert finding_of([known], 0, None)[0] == "stalled"
-    assert finding_of([replace(known, looks=known.looks * 3)], 0, None)[0] == "moving"  # seen in one of three looks
+    silent = Traffic(running=1, moved=True, over_s=STILL_S, silent_s=STILL_S)
+    assert finding_of([known], 0, silent)[0] == "stalled"
+    assert finding_of([crawls], 0, silent)[0] == "moving"
+    assert finding_of([replace(known, looks=known.looks * 3)], 0, silent)[0] == "moving"  # seen in one of three looks
+
+
+def test_looks_in_a_known_fallback_may_be_of_many_short_requests() -> None:
+    """Unless nobody got a token for long, or a size was seen to grow."""
+    known = read("torch-fallback", still_s=3600.0, what="line", function="_fp8_mqa_logits_torch")
+    known = replace(known, match=Match(kind="torch-fallback", thread="MainThread", healthy=False))
+    assert finding_of([known], 0, None)[0] == "moving"
+    assert finding_of([known], 0, Traffic(running=1, moved=True, over_s=60, silent_s=2))[0] == "moving"
+    grows = LoopFinding(
+        pid=1, function="f", variable="seq_len_kv", first=1, last=9, looks=MANY, over_s=STILL_S, scope="calls"
+    )
+    assert known.movement is not None
+    for loop, finding in ((grows, "stalled"), (grows.model_copy(update={"looks": 2}), "moving")):
+        shown = replace(known, movement=known.movement.model_copy(update={"loops": (loop,)}))
+        assert finding_of([shown], 0, None)[0] == finding
 
 
 def test_a_scheduler_that_spins_while_no_counter_moves_is_a_stall() -> None:

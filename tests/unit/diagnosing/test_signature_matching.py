@@ -60,7 +60,7 @@ any_look = st.builds(ProcessDump, role=roles, threads=st.lists(any_thread, max_s
 def test_any_look_has_an_answer(given_look: ProcessDump) -> None:
     found = match_look(given_look)
     assert found.because
-    assert found.next_step
+    assert found.next_step or found.kind == "forward"  # of which the number of looks decides what is next
     assert (found.signature is None) == (found.kind in ("forward", "helper-threads-only", "not-an-engine"))
 
 
