@@ -157,10 +157,29 @@ def _stamp_of(captions: Sequence[str]) -> Stamp | None:
     return stamps[-1] if stamps else None
 
 
+def _carried(found: Sequence[_Found]) -> list[_Found]:
+    """A stamp above the dumps of several processes counts for each of them, until one of them comes again."""
+    made: list[_Found] = []
+    stamp: Stamp | None = None
+    since: set[object] = set()
+    for one in found:
+        who = one.dump.pid if one.dump.pid is not None else one.dump.ranks.label or None
+        if one.stamp is not None:
+            stamp, since = one.stamp, set()
+        elif stamp is not None and who is not None and who not in since and since:
+            one = replace(one, stamp=stamp)  # noqa: PLW2901
+        else:
+            stamp = None
+        since.add(who)
+        made.append(one)
+    return made
+
+
 def _timed(found: Sequence[_Found]) -> tuple[ProcessDump, ...]:
     """The looks with their moments on one clock."""
     if not any(one.stamp is not None for one in found):
         return tuple(one.dump for one in found)
+    found = _carried(found)
     moments = on_one_clock([one.stamp for one in found])
     return tuple(
         one.dump
