@@ -8,7 +8,7 @@ own timeout would destroy the evidence, one more look is taken.
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from sparkdiag.evidence.diagnosis import Diagnosis
+from sparkdiag.evidence.diagnosis import CANNOT_TELL, Diagnosis
 
 Label = Literal["stalled", "slow", "unsettled"]
 """What a capture is called. ``stalled``: its diagnosis says so and no counter moved meanwhile; ``slow``: it moves, but
@@ -109,6 +109,15 @@ def with_sign(looks: Looks, *, at_s: float, patience: Patience) -> Looks:
     return replace(looks, level=0 if calm else looks.level, last_sign_s=at_s)
 
 
+def stands(diagnosis: Diagnosis | None) -> bool:
+    """Whether the process that decides is at work, and stood in one place in every look. A server at work may do so,
+    too; where it tells nothing of its requests that is all there is, so it is kept, and not called stalled."""
+    if diagnosis is None or diagnosis.kind == "idle" or diagnosis.kind in CANNOT_TELL:
+        return False
+    deciding = [one for one in diagnosis.processes if one.name == diagnosis.process]
+    return any(one.movement is not None and one.movement.what == "nothing" for one in deciding)
+
+
 def label_of(
     diagnosis: Diagnosis | None, *, still_s: float, in_flight: bool | None, patience: Patience
 ) -> Label | None:
@@ -116,6 +125,8 @@ def label_of(
     finding = "unknown" if diagnosis is None else diagnosis.finding
     if diagnosis is not None and finding == "stalled" and diagnosis.kind != "idle":
         return "stalled"
+    if in_flight is None and stands(diagnosis):
+        return "unsettled"
     if finding == "healthy" or not in_flight or still_s < patience.evidence_after_s:
         return None
     return "slow" if finding == "moving" else "unsettled"

@@ -22,6 +22,7 @@ from sparkdiag.watching.patience import (
     as_kept,
     label_of,
     may_look,
+    stands,
     while_moving,
     with_sign,
 )
@@ -237,7 +238,7 @@ class _Vigil:
         label = label_of(
             look.diagnosis,
             still_s=0.0 if output else now_s - sign.since_s,
-            in_flight=self._lookout.seen.in_flight,
+            in_flight=self._lookout.seen.in_flight if self._lookout.tells else None,
             patience=self._patience,
         )
         if label is None or self._keeping.has(label, stall=stall):
@@ -293,7 +294,7 @@ class _Vigil:
 
 
 def _sign_in(diagnosis: Diagnosis | None, *, since_s: float) -> Sign | None:
-    if diagnosis is None or diagnosis.finding != "stalled":
+    if diagnosis is None or not (diagnosis.finding == "stalled" or stands(diagnosis)):
         return None
     return Sign("nothing-moves", since_s, f"{diagnosis.process or 'the server'} stands in {diagnosis.function}")
 
