@@ -44,6 +44,13 @@ def diagnosis_of(observation: Observation) -> Diagnosis:
 
 
 def _meanwhile(observation: Observation) -> Traffic | None:
-    """What the server said while the looks were taken: what moved before them says nothing of them."""
+    """What the server said while the looks were taken: what moved before them says nothing of them. How long nobody has
+    got anything may have begun long before."""
     since_s = min((sample.started_s for sample in observation.samples if sample.usable), default=0.0)
-    return traffic_of([point for point in observation.metrics if point.t_s >= since_s])
+    traffic, whole = (
+        traffic_of([one for one in observation.metrics if one.t_s >= since_s]),
+        traffic_of(observation.metrics),
+    )
+    if traffic is None or whole is None:
+        return traffic
+    return traffic.model_copy(update={"silent_s": whole.silent_s})
