@@ -85,6 +85,8 @@ def _of_stream(stream: Stream) -> tuple[list[_Found], list[str]]:
             return [_Found(dump, stream.numbers[0], _stamp_of_json(dump)) for dump in kept], []
     found: list[_Found] = []
     refused: list[str] = []
+    if pyspy_json.begins(stream.lines):
+        refused.append(pyspy_json.CUT)
     for segment in segments_of(stream.lines):
         if segment.family == "py-spy":
             looks, reason = _of_py_spy(segment, stream)

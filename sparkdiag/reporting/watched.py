@@ -28,7 +28,8 @@ def watched_summary(stored: StoredRun, *, report: Path | None = None) -> str:
     lines += [f"stacks:   {stacks}"] if stacks and record.diagnosis is None else []
     if stored.observation.sampling.taken:
         lines.append(f"looking:  {looking_cost(stored.observation.sampling)}")
-    lines += [f"missing:  {problem}" for problem in stored.problems[:4]]
+    missing = [note.text for note in stored.notes if note.source == "no-metrics"]
+    lines += [f"missing:  {problem}" for problem in (*missing, *stored.problems[:4])]
     lines.append(f"report:   {report or stored.run_dir}")
     before, after = ([printable(line, limit=_LONGEST) for line in part] for part in (first, lines))
     return "\n".join([*before, *([text] if text else []), *after])

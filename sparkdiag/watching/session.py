@@ -141,6 +141,8 @@ def _observe(
         observation = observation.model_copy(update={"server_exit": ended})
     elif parts := server.ended_parts():
         run.note("process-tree", f"{', '.join(parts)} ended while it was watched; what is said below is of the others")
+    if observation.metrics and all(point.error is not None for point in observation.metrics):
+        run.note("no-metrics", f"{target.metrics_url}/metrics told nothing: {observation.metrics[-1].error}")
     _conclude(run, observation, prompt=verdict, target=target)
     if stop is not None:
         raise stop

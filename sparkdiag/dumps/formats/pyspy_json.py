@@ -23,6 +23,8 @@ _BUDGET = 4
 """Times the text's length: so much is scanned at most, however often a document that began turns out to be none."""
 _DECODER = json.JSONDecoder()
 _FRAMES = '"frames"'
+_OWN = '"short_filename"'
+CUT = "the JSON of a stack dump is cut off, or broken, before one thread of it is whole"
 
 
 def claims(lines: Sequence[str]) -> float:
@@ -30,6 +32,11 @@ def claims(lines: Sequence[str]) -> float:
     if not any(_FRAMES in line for line in lines):
         return 0.0
     return 0.98 if any(line.lstrip()[:1] in ("[", "{") for line in lines) else 0.0
+
+
+def begins(lines: Sequence[str]) -> bool:
+    """Whether py-spy's own JSON is there, of which ``read`` could make nothing."""
+    return any(_FRAMES in line for line in lines) and any(_OWN in line for line in lines)
 
 
 def read(lines: Sequence[str]) -> tuple[ProcessDump, ...]:

@@ -70,6 +70,14 @@ def test_a_process_that_ended_meanwhile_is_told_before_all_else() -> None:
     assert text.startswith("gone:     APIServer 7 ended while it was watched\ntorch-fallback in")
 
 
+def test_metrics_that_told_nothing_are_said_to_be_missing() -> None:
+    found = watched(FOUND)
+    note = NoteEvent(t_s=4, source="no-metrics", text="http://127.0.0.1:1/metrics told nothing: it answered 404")
+    assert "missing:  http://127.0.0.1:1/metrics told nothing" in watched_summary(
+        found.model_copy(update={"notes": (note,)})
+    )
+
+
 def test_gpus_are_shown_and_decide_nothing() -> None:
     gpus = tuple(GpuPoint(t_s=t_s, index=0, utilisation_percent=90 + t_s, power_w=600) for t_s in (1, 8))
     text = watched_summary(watched(FOUND, gpus=gpus))
