@@ -11,6 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
+from sparkdiag.recording.read import read_run
+
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
 SUSPECT = "_fp8_mqa_logits_torch"
@@ -126,14 +128,12 @@ def test_the_dcp_1_run_serves_as_the_control(dcp2: dict[str, Any]) -> None:
 
 
 def test_both_ranks_are_seen_in_the_fallback_with_its_loop_variables(dcp2: dict[str, Any]) -> None:
-    stacks = (Path(dcp2["run_dir"]) / "stacks.jsonl").read_text(encoding="utf-8").splitlines()
-    samples = [json.loads(line) for line in stacks[1:]]
     seen: dict[int, set[str]] = {}
-    for sample in samples:
-        for thread in sample.get("threads", []):
-            for frame in thread["frames"]:
-                if frame["function"] == SUSPECT:
-                    seen.setdefault(sample["pid"], set()).update(frame["locals"])
+    for sample in read_run(Path(dcp2["run_dir"])).observation.samples:
+        for thread in sample.threads:
+            for frame in thread.frames:
+                if frame.function == SUSPECT:
+                    seen.setdefault(sample.pid, set()).update(frame.locals)
     assert len(seen) == 2
     for names in seen.values():
         assert {"head_start", "k_start", "seq_len_kv", "num_heads"} <= names
