@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from sparkdiag.environment.dcp_proof import prove_dcp
 from sparkdiag.evidence.identity import ServerIdentity
@@ -56,3 +57,14 @@ def dcp_of(target: Target, identity: ServerIdentity) -> DcpProof:
     """The size that titles and command line show; nothing was asked for."""
     found = prove_dcp(asked=1, processes=target.processes, identity=identity)
     return found.model_copy(update={"asked": found.size or 1})
+
+
+def environment_of(target: Target) -> dict[str, Any]:
+    """What a run's record says of where the server was found."""
+    return {
+        "watched": True,
+        "url": target.base_url,
+        "metrics_url": target.metrics_url,
+        "roots": list(target.roots),
+        "found_by": target.how,
+    }

@@ -21,7 +21,7 @@ from sparkdiag.reproducing.running import RunInProgress, kept_whatever_happens, 
 from sparkdiag.reproducing.signals import Terminated
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.watching.conclusion import conclusion_of, diagnosis_of
-from sparkdiag.watching.foreign import ForeignServer, dcp_of, identity_of, revision_of
+from sparkdiag.watching.foreign import ForeignServer, dcp_of, environment_of, identity_of, revision_of
 from sparkdiag.watching.needle import drive_needle, prepare_needle
 from sparkdiag.watching.request import LOOK_LONGER_S, WatchRequest, runs_folder, watched_scenario
 from sparkdiag.watching.target import Target, find_target
@@ -76,14 +76,8 @@ def _begin(
         status="running",
         scenario=scenario.model_dump(mode="json", by_alias=True),
         command=redact_argv(request.command),
-        environment={
-            "watched": True,
-            "url": target.base_url,
-            "metrics_url": target.metrics_url,
-            "roots": list(target.roots),
-            "found_by": target.how,
-            "pids_in_their_namespace": {str(pid): inner for pid, inner in target.inner_pids.items()},
-        },
+        environment=environment_of(target)
+        | {"pids_in_their_namespace": {str(pid): inner for pid, inner in target.inner_pids.items()}},
         host=describe_host(gpu_names()),
     )
     run = RunInProgress(folder, record, view=view, clock=clock)

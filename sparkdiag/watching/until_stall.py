@@ -16,7 +16,7 @@ from sparkdiag.observing.titles import is_sampled
 from sparkdiag.reproducing.host import describe_host
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.watching.captures import RunFolderCaptures
-from sparkdiag.watching.foreign import dcp_of, identity_of, revision_of
+from sparkdiag.watching.foreign import dcp_of, environment_of, identity_of, revision_of
 from sparkdiag.watching.live_stacks import LiveStacks
 from sparkdiag.watching.looks import judge_samples
 from sparkdiag.watching.patience import Limits, Patience
@@ -140,13 +140,7 @@ def _records(request: WatchRequest, target: Target) -> Callable[[], RunRecord]:
             status="running",
             scenario=scenario.model_dump(mode="json", by_alias=True),
             command=redact_argv(request.command),
-            environment={
-                "watched": True,
-                "url": target.base_url,
-                "metrics_url": target.metrics_url,
-                "roots": list(target.roots),
-                "found_by": target.how,
-            },
+            environment=environment_of(target),
             host=host,
             server_argv=identity.argv,
             revision=revision_of(identity),
