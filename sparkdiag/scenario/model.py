@@ -6,6 +6,7 @@ from pydantic import Field
 
 from sparkdiag.evidence.base import SCHEMA, Value
 from sparkdiag.evidence.processes import Role
+from sparkdiag.scenario.ledger import LedgerSettings
 from sparkdiag.scenario.parallel import MAX_RANKS
 from sparkdiag.scenario.route import RouteSettings
 
@@ -181,6 +182,7 @@ class Scenario(Value):
     work: Work = Work()
     baseline: BaselineSettings = BaselineSettings()
     watch: tuple[WatchedFunction, ...] = ()
+    ledger: LedgerSettings = LedgerSettings()
     suspect: Suspect = Suspect()
     route: RouteSettings = RouteSettings()
     patience: Patience = Patience()
