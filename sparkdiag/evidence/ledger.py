@@ -192,8 +192,8 @@ class LedgerSummary(Value):
     """What the ledger of a run comes to. No verdict rests on it alone."""
 
     sentence: str
-    """``DCP 2; fused path not tried in 58 of 58 chunks because dcp_world_size = 2; every indexer layer of every chunk in
-    _fp8_mqa_logits_torch, head_chunk_size 1``."""
+    """``DCP 2; fused path not tried in 58 of 58 chunks because dcp_world_size = 2; every indexer layer of every
+    chunk in _fp8_mqa_logits_torch, head_chunk_size 1``."""
     expected_chunks: int | None = None
     """Of the whole prompt, as the scheduler splits it."""
     ranks: tuple[RankLedger, ...] = ()
