@@ -135,6 +135,10 @@ class FusedSeen(Value):
     not_tried_because: tuple[GuardSeen, ...] = ()
     unexplained: int = 0
     """Not tried, and no guard of the scenario's list said no."""
+    unanswered: int = 0
+    """Tried, and it raised or had not returned at the end."""
+    not_guards: tuple[str, ...] = ()
+    """Facts that said no while it was tried all the same: no guard of this revision."""
 
 
 class KernelSeen(Value):
@@ -168,6 +172,10 @@ class RankLedger(Value):
     platform: dict[str, JsonValue] = {}
     chunks: int
     """Scheduler steps with prefill calls that were recorded."""
+    counted: Literal["chunks", "calls"] = "chunks"
+    """``calls`` where no fact names the layer: then calls of the outermost watched function are counted."""
+    layers: int = 0
+    """Different layers that were named."""
     open_function: str | None = None
     """The innermost recorded call that had not returned at the end, and for how long."""
     open_s: float | None = None
@@ -175,6 +183,14 @@ class RankLedger(Value):
     """Chunks in which the scenario's ``empty`` fact was 0 (for the incident ``chunk.local_total_seq_lens``)."""
     fused: FusedSeen | None = None
     kernels: tuple[KernelSeen, ...] = ()
+    whole_in: str | None = None
+    """The kernel in which every layer of every chunk was, where it was one; the fused function, where that did it."""
+    elsewhere: int = 0
+    """Layers of chunks (or calls) that were finished and show no known kernel."""
+    capturing: int = 0
+    """Calls that were made while a CUDA graph was being captured."""
+    totals: tuple[DispatchCount, ...] = ()
+    """Where lines were dropped: what was counted from the process' start, warm-up and decode included."""
 
 
 class LedgerFinding(Value):
@@ -194,6 +210,8 @@ class LedgerSummary(Value):
     sentence: str
     """``DCP 2; fused path not tried in 58 of 58 chunks because dcp_world_size = 2; every indexer layer of every
     chunk in _fp8_mqa_logits_torch, head_chunk_size 1``."""
+    nothing_because: str | None = None
+    """Why no prefill call was recorded."""
     expected_chunks: int | None = None
     """Of the whole prompt, as the scheduler splits it."""
     ranks: tuple[RankLedger, ...] = ()

@@ -2,6 +2,7 @@
 
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.client import ClientOutcome
+from sparkdiag.evidence.ledger import DispatchLine
 from sparkdiag.evidence.processes import ProcessInfo, ServerExit
 from sparkdiag.evidence.stacks import SamplingStats, StackSample
 from sparkdiag.evidence.timeline import CpuPoint, GpuPoint, KvCapacity, MetricPoint
@@ -22,6 +23,9 @@ class Observation(Value):
     cpu: tuple[CpuPoint, ...] = ()
     client: ClientOutcome = ClientOutcome()
     server_exit: ServerExit | None = None
+    dispatch: tuple[DispatchLine, ...] = ()
+    """The probe's ledger, only in what is read back from a run folder: no verdict rests on it. In order of writing;
+    lines of after ``now_s`` too, since a call is written when it has returned."""
 
     def samples_of(self, pid: int) -> tuple[StackSample, ...]:
         return tuple(sample for sample in self.samples if sample.pid == pid)

@@ -6,6 +6,13 @@ from pydantic import Field
 
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.client import AnswerScored, PromptSent, ResponseEnd, TokenChunk
+from sparkdiag.evidence.ledger import (
+    DispatchCall,
+    DispatchNotWrapped,
+    DispatchProcess,
+    DispatchTotals,
+    DispatchWrapped,
+)
 from sparkdiag.evidence.processes import ServerExit
 from sparkdiag.evidence.stacks import SamplingStats, StackSample
 from sparkdiag.evidence.timeline import TimelineEvent
@@ -40,6 +47,8 @@ def routed(value: Value) -> tuple[Stream, Value]:
             return "stacks", value
         case PromptSent() | TokenChunk() | ResponseEnd() | AnswerScored():
             return "client", value
+        case DispatchCall() | DispatchProcess() | DispatchWrapped() | DispatchNotWrapped() | DispatchTotals():
+            return "dispatch", value
         case SamplingStats():
             return "timeline", SamplingTotals(stats=value)
         case ServerExit():

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from sparkdiag.errors import RunFolderError
 from sparkdiag.evidence.client import ClientEvent, ClientOutcome
+from sparkdiag.evidence.ledger import DispatchCall, DispatchLine, DispatchProcess, DispatchTotals
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.processes import ProcessInfo, ServerExit
 from sparkdiag.evidence.run import RunRecord
@@ -36,6 +37,7 @@ _LONGEST_LINE = 16 * 1024 * 1024
 _TIMELINE: TypeAdapter[Any] = TypeAdapter(TimelineLine)
 _CLIENT: TypeAdapter[Any] = TypeAdapter(ClientLine)
 _STACKS: TypeAdapter[Any] = TypeAdapter(StackSample)
+_DISPATCH: TypeAdapter[Any] = TypeAdapter(DispatchLine)
 
 
 def read_run(path: Path) -> StoredRun:
@@ -54,11 +56,16 @@ def read_run(path: Path) -> StoredRun:
     timeline = _read_stream(folder, "timeline", _TIMELINE, problems)
     samples = _read_stream(folder, "stacks", _STACKS, problems)
     client = _read_stream(folder, "client", _CLIENT, problems)
+    # Only a run with the probe has it, and only from the probe's first line on.
+    has_ledger = (folder / "dispatch.jsonl").is_file()
+    dispatch = _read_stream(folder, "dispatch", _DISPATCH, problems) if has_ledger else []
     return StoredRun(
         run_dir=str(folder),
         record=record,
         held=is_held(folder) if record.status == "running" else None,
-        observation=_observation(record, timeline, samples, client),
+        observation=_observation(record, timeline, samples, client).model_copy(
+            update={"dispatch": _dispatch(dispatch)}
+        ),
         phases=tuple(event for event in timeline if isinstance(event, PhaseEvent)),
         notes=tuple(event for event in timeline if isinstance(event, NoteEvent)),
         problems=tuple(problems),
@@ -132,6 +139,20 @@ def _observation(record: RunRecord, timeline: list[Any], samples: list[StackSamp
         client=_client(client, now_s),
         server_exit=_exit(timeline, now_s),
     )
+
+
+def _dispatch(lines: list[DispatchLine]) -> tuple[DispatchLine, ...]:
+    """What counts: of each call, and of what a process says of itself, the last line."""
+    latest: dict[object, DispatchLine] = {}
+    for line in lines:
+        match line:
+            case DispatchCall():
+                latest[line.pid, line.number] = line
+            case DispatchProcess() | DispatchTotals():
+                latest[line.pid, line.event] = line
+            case _:
+                latest[line] = line
+    return tuple(latest.values())
 
 
 def _decided_or_last(record: RunRecord, timeline: list[Any], samples: list[StackSample], client: list[Any]) -> float:

@@ -32,6 +32,8 @@ class LedgerSettings(Value):
 
     fused: str | None = None
     """The watched function that is the fused path; True from it means that the chunk is done."""
+    decode: tuple[str, ...] = ()
+    """Watched functions that only a decode calls: what runs below them is no prefill."""
     facts: tuple[str, ...] = ()
     """Locals of the entry function, dotted for attributes: ``dcp_world_size``, ``chunk.local_total_seq_lens``."""
     empty: str | None = None
