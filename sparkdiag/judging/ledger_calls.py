@@ -1,4 +1,4 @@
-"""The ledger's lines, sorted by process, and the calls of a prefill among them: sizes, answers, who called whom. Pure."""
+"""The ledger's lines, sorted by process, and the calls of a prefill among them: sizes, and who called whom. Pure."""
 
 import math
 import re
@@ -119,15 +119,16 @@ def shape_of(call: DispatchCall, signatures: Mapping[str, Signature]) -> Shape:
 
     ``q`` is [rows, heads, dim] or a pair whose first is; ``kv`` a [keys, dim] tensor or a pair whose first is.
     """
-    given = call.arguments
-    named = signatures.get(call.function)
+    named, given = signatures.get(call.function), call.arguments
     q, kv = _sizes(given.get("q")), _sizes(given.get("kv"))
-    rows, heads, keys = _whole(named and named.rows, given), _whole(named and named.heads, given), None
-    keys = _whole(named and named.keys, given)
+    passed = Shape(rows=q[0] if q else None, keys=kv[0] if len(kv) == 2 else None, heads=q[1] if len(q) == 3 else None)
+    if named is None:
+        return passed
+    rows, keys, heads = (_whole(name, given) for name in (named.rows, named.keys, named.heads))
     return Shape(
-        rows=rows if rows is not None else (q[0] if q else None),
-        keys=keys if keys is not None else (kv[0] if len(kv) == 2 else None),
-        heads=heads if heads is not None else (q[1] if len(q) == 3 else None),
+        rows=passed.rows if rows is None else rows,
+        keys=passed.keys if keys is None else keys,
+        heads=passed.heads if heads is None else heads,
     )
 
 
