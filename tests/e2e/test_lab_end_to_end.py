@@ -16,6 +16,8 @@ from sparkdiag.recording.read import read_run
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
 SUSPECT = "_fp8_mqa_logits_torch"
+ended: list[int] = []
+"""Exit codes of runs that were ended by a signal."""
 
 
 def start(*args: str, cwd: Path) -> "subprocess.Popen[str]":
@@ -79,28 +81,26 @@ def dcp1(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def both(folder: Path, dcp1: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The run at DCP 2, and what a ``watch`` said that looked at its server meanwhile, as at anybody's."""
+def dcp2(folder: Path, dcp1: dict[str, Any]) -> dict[str, Any]:
+    return sparkdiag("repro", "--dcp", "2", cwd=folder, expect=1)
+
+
+@pytest.fixture(scope="module")
+def watched(folder: Path, dcp2: dict[str, Any]) -> dict[str, Any]:
+    """What a ``watch`` said that looked at the server of another run at DCP 2, as at anybody's.
+
+    A run of its own, whose verdict nobody waits for: two watchers on two cores would spoil a measured one. It is ended
+    by SIGTERM in its prefill.
+    """
     known = set((folder / "runs").iterdir())
     run = start("repro", "--dcp", "2", cwd=folder)
     try:
         url = prompted_url(folder / "runs", known)
-        watched = sparkdiag("watch", "--url", url, "--for-s", "9", "--out", "watched", cwd=folder, expect=3)
-    except BaseException:
+        return sparkdiag("watch", "--url", url, "--for-s", "9", "--out", "watched", cwd=folder, expect=3)
+    finally:
         run.terminate()
-        run.communicate(timeout=120)
-        raise
-    return finish(run, expect=1), watched
-
-
-@pytest.fixture(scope="module")
-def dcp2(both: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, Any]:
-    return both[0]
-
-
-@pytest.fixture(scope="module")
-def watched(both: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, Any]:
-    return both[1]
+        run.communicate(timeout=180)
+        ended.append(run.returncode)
 
 
 def test_dcp_1_completes_and_retrieves_the_needle(dcp1: dict[str, Any]) -> None:
@@ -118,8 +118,7 @@ def test_dcp_2_is_a_crawling_stall_in_the_fallback(dcp2: dict[str, Any]) -> None
     assert verdict["function"] == SUSPECT
     assert dcp2["dcp_world_size"] == 2
     assert dcp2["revision"]["proved"] is True
-    # Alone it takes 20 to 40 s; here a second watcher shares the two cores with it, and 87 s were seen.
-    assert dcp2["timings_s"]["prompt_to_verdict"] < 300
+    assert dcp2["timings_s"]["prompt_to_verdict"] < 120  # 20 to 40 s on a quiet machine
     assert len({item["source"] for item in verdict["for"]}) >= 2
     assert leftovers() == []
 
@@ -173,3 +172,9 @@ def test_a_server_that_somebody_else_started_is_found_and_diagnosed(watched: dic
     assert "torch-fallback" in (kinds["Worker_TP0_DCP0"], kinds["Worker_TP1_DCP1"])
     again = sparkdiag("report", watched["run_dir"], cwd=folder, expect=0)
     assert again["diagnosis"] == diagnosis
+
+
+def test_a_run_that_is_ended_in_its_prefill_leaves_nothing(watched: dict[str, Any]) -> None:
+    """143, or 1 where its verdict came before the signal did."""
+    assert ended in ([143], [1])
+    assert leftovers() == []
