@@ -111,6 +111,13 @@ def _revisions(context: typer.Context, _incomplete: str) -> Iterable[str]:
     return ("main", *(commit["tag"] for commit in plan["commit"] if "tag" in commit))
 
 
+def _gpus(_context: typer.Context, _incomplete: str) -> Iterable[str]:
+    """Those whose peaks are known."""
+    from sparkdiag.kernels.gpus import known_gpus
+
+    return (*(gpu.name for gpu in known_gpus()), "all", "none")
+
+
 scenarios = _completer(_scenarios)
 runs = _completer(_runs)
 environments = _completer(_environments)
@@ -122,4 +129,5 @@ axes = _completer(lambda _context, _incomplete: ("dcp=1,2", "dcp=1,2,4", "prompt
 architectures = _completer(lambda _context, _incomplete: ("sm80", "sm89", "sm90", "sm100", "sm120", "sm121", "unknown"))
 platforms = _completer(lambda _context, _incomplete: ("cuda", "rocm", "xpu", "cpu", "unknown"))
 caches = _completer(lambda _context, _incomplete: ("fp8", "fp4", "unknown"))
+gpus = _completer(_gpus)
 phases = _completer(lambda _context, _incomplete: ("prefill", "decode"))
