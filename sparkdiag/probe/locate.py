@@ -17,11 +17,17 @@ def package_folder() -> Path:
 
 
 def probe_environment(
-    scenario: Scenario, *, folder: Path, ptracer_pid: int | None = None, also: tuple[str, ...] = ()
+    scenario: Scenario,
+    *,
+    folder: Path,
+    ptracer_pid: int | None = None,
+    also: tuple[str, ...] = (),
+    synced: bool = False,
 ) -> dict[str, str]:
     """Variables for the server. ``ptracer_pid``: the process that may sample, with its descendants (Yama).
 
     ``also``: modules to tell of beside the scenario's, because they prove which revision runs.
+    ``synced``: wait for the device before and after each leaf function, so that its time is the kernel's.
     """
     modules = dict.fromkeys((*(module for watched in scenario.watch for module in watched.modules), *also))
     functions = {signature.function for signature in scenario.signatures}
@@ -34,9 +40,29 @@ def probe_environment(
         "SPARKDIAG_PROBE_LOCALS": json.dumps(sorted(scenario.kept_locals)),
         "SPARKDIAG_PROBE_FUNCTIONS": json.dumps(sorted(functions)),
     }
+    if scenario.watch:
+        env["SPARKDIAG_PROBE_LEDGER"] = json.dumps(_ledger(scenario))
+    if synced:
+        env["SPARKDIAG_PROBE_SYNC"] = "1"
     if ptracer_pid is not None:
         env["SPARKDIAG_PROBE_PTRACER"] = str(ptracer_pid)
     return env
+
+
+def _ledger(scenario: Scenario) -> dict[str, object]:
+    """What the probe's ``ledger.py`` is told. Functions are matched by name, in any module of these packages."""
+    packages = {module.partition(".")[0] for watched in scenario.watch for module in watched.modules}
+    return {
+        "packages": sorted(packages),
+        "functions": {watched.function: watched.role for watched in scenario.watch},
+        "facts": list(scenario.ledger.facts),
+        "guards": sorted({guard.fact for guard in scenario.ledger.guards}),
+    }
+
+
+def dispatch_file(folder: Path, pid: int) -> Path:
+    """Where the dispatch ledger of process ``pid`` is written."""
+    return folder / f"dispatch-{pid}.jsonl"
 
 
 def stacks_file(folder: Path, pid: int) -> Path:

@@ -1,5 +1,6 @@
 """The one thread the probe adds to a process: it watches for what the other modules act on."""
 
+import atexit
 import contextlib
 import ctypes
 import json
@@ -8,16 +9,18 @@ import threading
 import time
 from typing import Any
 
-from . import identity, stacks
+from . import identity, ledger, stacks
 
 CONTROL_FILE = "sample.on"
 EARLY_S = 120.0
 """Modules are imported and groups formed in the first minutes: look often then."""
+LEDGER_EVERY_S = 0.5
 PR_SET_PTRACER = 0x59616D61
 
 _thread: "threading.Thread | None" = None
 _pid = 0
 _fork_hook = False
+_ledger: "ledger.Ledger | None" = None
 
 
 def start() -> None:
@@ -27,11 +30,40 @@ def start() -> None:
         return
     _pid = os.getpid()
     _allow_sampling()
+    with contextlib.suppress(Exception):
+        _start_ledger()
     _thread = threading.Thread(target=_run, name="sparkdiag-probe", daemon=True)
     _thread.start()
     if not _fork_hook:
         _fork_hook = True
         os.register_at_fork(after_in_child=_after_fork)
+
+
+def _start_ledger() -> None:
+    """Before the thread: functions are wrapped when this returns."""
+    global _ledger
+    if _ledger is not None:
+        _ledger.forked()
+        return
+    texts = frozenset(names("SPARKDIAG_PROBE_LOCALS"))
+    _ledger = ledger.from_environment(os.environ["SPARKDIAG_PROBE_DIR"], texts=texts)
+    if _ledger is not None:
+        _ledger.start()
+        atexit.register(_ledger.at_exit)
+
+
+def _tend() -> None:
+    if _ledger is not None:
+        with contextlib.suppress(Exception):
+            _ledger.tend()
+
+
+def _sleep(period_s: float) -> None:
+    """Writing goes on meanwhile."""
+    until = time.monotonic() + period_s
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(LEDGER_EVERY_S, left))
+        _tend()
 
 
 def _after_fork() -> None:
@@ -57,11 +89,14 @@ def _run() -> None:
             with contextlib.suppress(Exception):
                 while (asked := _asked_period_s(control)) is not None and sampler.sample():
                     period_s = asked
-                    time.sleep(asked)
+                    _sleep(asked)
                     teller.tell()
-            time.sleep(period_s)
+            _sleep(period_s)
     except Exception:  # noqa: S110 - see the package's docstring
         pass
+    finally:
+        if _ledger is not None:
+            _ledger.stop()
 
 
 def _asked_period_s(control: str) -> "float | None":

@@ -36,18 +36,13 @@ class Teller:
         vllm = sys.modules.get("vllm")
         if vllm is None:
             return None
-        state = vars(sys.modules.get("vllm.distributed.parallel_state", object)) or {}
-        dcp, tp = state.get("_DCP"), state.get("_TP")
         # vars(), not getattr: vLLM's module-level __getattr__ imports what is asked for.
         return {
             "pid": os.getpid(),
             "vllm_version": _text(vars(vllm).get("__version__")),
             "vllm_path": _text(vars(vllm).get("__file__")),
             "files": [proof for proof in map(self._proof, self.modules) if proof],
-            "dcp_world_size": _number(dcp, "world_size"),
-            "dcp_rank": _number(dcp, "rank_in_group"),
-            "tp_world_size": _number(tp, "world_size"),
-            "tp_rank": _number(tp, "rank_in_group"),
+            **ranks(),
         }
 
     def _proof(self, name: str) -> "dict[str, str] | None":
@@ -64,6 +59,18 @@ class Teller:
             except OSError:
                 return None
         return {"module": name, "path": path, "sha256": self.hashes[name]}
+
+
+def ranks() -> "dict[str, int | None]":
+    """This process's place in its groups, as far as they are formed."""
+    state = vars(sys.modules.get("vllm.distributed.parallel_state", object)) or {}
+    dcp, tp = state.get("_DCP"), state.get("_TP")
+    return {
+        "dcp_world_size": _number(dcp, "world_size"),
+        "dcp_rank": _number(dcp, "rank_in_group"),
+        "tp_world_size": _number(tp, "world_size"),
+        "tp_rank": _number(tp, "rank_in_group"),
+    }
 
 
 def _text(value: object) -> "str | None":

@@ -1,0 +1,93 @@
+"""What may be told of a value: sizes, dtypes, small plain values, and of everything else the name of its class.
+
+No code of the server's is run: types are compared by identity, and a tensor's shape and dtype are all that is asked.
+"""
+
+import math
+import sys
+from typing import Any
+
+LONGEST_TEXT = 200
+LONGEST_NAME = 100
+MOST_ITEMS = 16
+MOST_DEPTH = 3
+LARGEST_INTEGER = 10**12
+"""Below: sizes, not keys, addresses or a card's number."""
+
+_class_name = type.__dict__["__name__"].__get__
+
+
+class Summaries:
+    """Summaries of values. Tensors are known once torch is imported by the server; nothing is imported for them."""
+
+    def __init__(self) -> None:
+        self._tensors: frozenset[type] = frozenset()
+        self._dtypes: dict[Any, str] = {}
+
+    def learn_torch(self) -> None:
+        """Look whether torch is there by now."""
+        if self._tensors:
+            return
+        torch = sys.modules.get("torch")
+        tensor = vars(torch).get("Tensor") if torch is not None else None
+        if isinstance(tensor, type):
+            parameter = vars(vars(torch).get("nn", object)).get("Parameter")
+            # These exactly: a subclass may run code of its own when asked for its shape.
+            self._tensors = frozenset({tensor, parameter} - {None})
+
+    def is_tensor(self, value: object) -> bool:
+        """Whether it is one whose shape may be asked for."""
+        return type(value) in self._tensors
+
+    def value(self, value: object, *, text: bool = False, depth: int = 0) -> Any:
+        """JSON: ``float32[256, 4]`` for a tensor, plain scalars as they are, tuples as lists, ``<Class>`` for the rest.
+
+        ``text``: whether a string may be told.
+        """
+        kind = type(value)
+        if value is None or kind is bool:
+            return value
+        if kind is int:
+            return value if -LARGEST_INTEGER < value < LARGEST_INTEGER else "<int>"  # type: ignore[operator]
+        if kind in self._tensors:
+            return self._tensor(value)
+        if kind is float:
+            return value if math.isfinite(value) else str(value)  # type: ignore[arg-type]
+        if kind is str and text:
+            return value[:LONGEST_TEXT]  # type: ignore[index]
+        if kind is tuple or kind is list:
+            return self._items(value, text=text, depth=depth)  # type: ignore[arg-type]
+        return f"<{class_name(kind)}>"
+
+    def answer(self, value: object) -> str:
+        """The short form by which answers are counted."""
+        if value is None or value is True or value is False:
+            return str(value)
+        kind = type(value)
+        if kind in self._tensors:
+            return self._dtype(value.dtype)  # type: ignore[attr-defined]
+        return f"<{class_name(kind)}>"
+
+    def _items(self, values: "list[object]", *, text: bool, depth: int) -> Any:
+        if depth >= MOST_DEPTH:
+            return f"<{class_name(type(values))}>"
+        found = [self.value(one, text=text, depth=depth + 1) for one in values[:MOST_ITEMS]]
+        if len(values) > MOST_ITEMS:
+            found.append(f"<{len(values) - MOST_ITEMS} more>")
+        return found
+
+    def _tensor(self, tensor: Any) -> str:
+        sizes = [str(size) if type(size) is int else "?" for size in tensor.shape]
+        return f"{self._dtype(tensor.dtype)}[{', '.join(sizes)}]"
+
+    def _dtype(self, dtype: Any) -> str:
+        name = self._dtypes.get(dtype)
+        if name is None:
+            name = self._dtypes[dtype] = str(dtype).rpartition(".")[2][:LONGEST_NAME]
+        return name
+
+
+def class_name(kind: type) -> str:
+    """Name of a class, whatever its metaclass says."""
+    name = _class_name(kind)
+    return name[:LONGEST_NAME] if name.isprintable() else "?"
