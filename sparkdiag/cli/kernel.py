@@ -2,7 +2,7 @@
 
 import typer
 
-from sparkdiag.cli import kernel_plan
+from sparkdiag.cli import kernel_bench, kernel_check, kernel_plan
 from sparkdiag.cli.grouped import GroupedCommand
 
 app = typer.Typer(
@@ -17,3 +17,13 @@ app.command(
     cls=GroupedCommand,
     short_help="How the torch fallback cuts a call up, and the least time it can take.",
 )(kernel_plan.plan)
+app.command(
+    "check",
+    cls=GroupedCommand,
+    short_help="Hold both kernels, sparkdiag's or a revision's, against float64.",
+)(kernel_check.check)
+app.command(
+    "bench",
+    cls=GroupedCommand,
+    short_help="Time both kernels over a grid of shapes.",
+)(kernel_bench.bench)
