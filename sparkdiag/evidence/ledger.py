@@ -154,7 +154,9 @@ class KernelSeen(Value):
     keys_max: int | None = None
     heads: int | None = None
     head_chunk_size: int | None = None
-    """By the chunk plan for the shapes that were passed; the largest of the collapsed call. None without a plan."""
+    """By the chunk plan for the largest shape that was passed. None without a plan."""
+    head_chunk_size_most: int | None = None
+    """The same of the call with the most heads a pass."""
     k_chunk_size: int | None = None
     matmuls: int | None = None
     """Of all recorded calls together, by the plan."""
@@ -179,8 +181,9 @@ class RankLedger(Value):
     open_function: str | None = None
     """The innermost recorded call that had not returned at the end, and for how long."""
     open_s: float | None = None
-    local_total_zero: int = 0
-    """Chunks in which the scenario's ``empty`` fact was 0 (for the incident ``chunk.local_total_seq_lens``)."""
+    local_total_zero: int | None = None
+    """Chunks in which the scenario's ``empty`` fact was 0 (for the incident ``chunk.local_total_seq_lens``); None where
+    it could not be read."""
     fused: FusedSeen | None = None
     kernels: tuple[KernelSeen, ...] = ()
     whole_in: str | None = None
@@ -189,8 +192,10 @@ class RankLedger(Value):
     """Layers of chunks (or calls) that were finished and show no known kernel."""
     capturing: int = 0
     """Calls that were made while a CUDA graph was being captured."""
+    missing: int = 0
+    """Calls of the time of the prefill that have no line, at most."""
     totals: tuple[DispatchCount, ...] = ()
-    """Where lines were dropped: what was counted from the process' start, warm-up and decode included."""
+    """Where lines are missing: what was counted from the process' start, warm-up and decode included."""
 
 
 class LedgerFinding(Value):
@@ -219,4 +224,5 @@ class LedgerSummary(Value):
     never_called: tuple[str, ...] = ()
     """Wrapped, but no call was seen: never reached, or reached inside a compiled graph."""
     dropped: int = 0
+    """Calls of the time of the prefill that have no line, at most, all ranks together."""
     findings: tuple[LedgerFinding, ...] = ()

@@ -2,6 +2,7 @@
 
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -48,6 +49,8 @@ class ProcessLedger:
     totals: DispatchTotals | None = None
     calls: dict[int, DispatchCall] = field(default_factory=dict)
     """By number, in order of it."""
+    known: list[int] = field(default_factory=list)
+    """The numbers of these and of their callers, in order."""
 
     def chain(self, call: DispatchCall) -> list[DispatchCall]:
         """The recorded calls that ``call`` was made from, the nearest first."""
@@ -60,6 +63,21 @@ class ProcessLedger:
             found.append(above)
             parent = above.parent
         return found
+
+    def missing_between(self, first: int, last: int) -> int:
+        """Calls of these numbers that have no line. Whoever called what has one will have one too."""
+        return last - first + 1 - (bisect_right(self.known, last) - bisect_left(self.known, first))
+
+    def missing_of(self, calls: list[DispatchCall]) -> int:
+        """How many calls of the time of these may have none: the gaps, and where nothing else came after them, what
+        was counted beyond the last line (the file was full)."""
+        if not calls:
+            return 0
+        first, last = calls[0].number, max(self.calls)
+        gaps = self.missing_between(first, calls[-1].number)
+        counted = sum(count.calls for count in self.totals.counts) if self.totals is not None else 0
+        dropped = self.totals is not None and self.totals.dropped > 0
+        return gaps + (max(0, counted - last) if dropped and last == calls[-1].number else 0)
 
 
 def by_process(lines: Iterable[DispatchLine]) -> tuple[ProcessLedger, ...]:
@@ -82,6 +100,8 @@ def by_process(lines: Iterable[DispatchLine]) -> tuple[ProcessLedger, ...]:
                     process.calls[line.number] = line
     for process in found.values():
         process.calls = dict(sorted(process.calls.items()))
+        callers = {call.parent for call in process.calls.values() if call.parent is not None}
+        process.known = sorted(callers.union(process.calls))
     return tuple(found[pid] for pid in sorted(found))
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from sparkdiag.evidence.bisection import Bisection, Commit, Trial
 from sparkdiag.reporting import bisection_phrases as phrases
-from sparkdiag.reporting.details import Section, folded, table
+from sparkdiag.reporting.details import Section, folded
 from sparkdiag.reporting.fitted import fitted
 from sparkdiag.reporting.follow_up import follow_up
-from sparkdiag.reporting.safe_text import code, fence, prose
+from sparkdiag.reporting.safe_text import code, fence, prose, table
 
 _CANDIDATES_AT_ONCE = 20
 _TRIALS_AT_ONCE = 40

@@ -1,13 +1,13 @@
 """The folded parts of the Markdown report, each with how soon it may be left out when the report grows too long."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from shlex import join, quote
 
 from sparkdiag.evidence.stored import StoredRun
+from sparkdiag.reporting.dispatch_ledger import ledger_markdown
 from sparkdiag.reporting.phrases import looking_cost, record_is_lost, scenario_of, seconds
-from sparkdiag.reporting.safe_text import code, fence, prose
+from sparkdiag.reporting.safe_text import code, fence, prose, table
 from sparkdiag.reporting.stack_view import name_of, rank_classes, stack_text
 from sparkdiag.reporting.timeline_rows import Row, rows, thinned
 
@@ -31,6 +31,7 @@ def sections(stored: StoredRun) -> tuple[Section, ...]:
     made = (
         ("The server's last words", 0, _last_words(stored)),
         ("Stack of each rank", 1, _stacks(stored)),
+        ("Dispatch ledger", 2, ledger_markdown(stored)),
         ("Timeline", 2, _timeline(stored)),
         ("Ranks", 3, _ranks(stored)),
         ("Processes", 6, _processes(stored)),
@@ -45,12 +46,6 @@ def sections(stored: StoredRun) -> tuple[Section, ...]:
 def folded(title: str, body: str) -> str:
     """``body`` behind a title that opens it; the title is ours."""
     return f"<details>\n<summary>{title}</summary>\n\n{body}\n\n</details>"
-
-
-def table(head: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
-    """A table whose cells are Markdown already, without a pipe of their own."""
-    made = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-    return "\n".join([*made, *(f"| {' | '.join(line)} |" for line in lines)])
 
 
 def _function(stored: StoredRun) -> str | None:

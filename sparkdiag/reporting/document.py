@@ -36,6 +36,7 @@ def document(stored: StoredRun, *, judged_again: StoredRun | None = None) -> dic
             "because": revision.because,
         },
         "route": route_document(stored),
+        "ledger": stored.ledger.model_dump(mode="json") if stored.ledger is not None else None,
         "timings_s": _timings(stored),
         "scenario": record.scenario.get("name"),
         "command": list(record.command),

@@ -7,6 +7,7 @@ from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import EvidenceItem
 from sparkdiag.harmless.printable import printable
 from sparkdiag.reporting.details import sections
+from sparkdiag.reporting.dispatch_ledger import LONGEST_LINE, ledger_line
 from sparkdiag.reporting.fitted import MOST_BYTES, fitted
 from sparkdiag.reporting.phrases import (
     CONTAINMENT,
@@ -47,6 +48,8 @@ def _head(stored: StoredRun, judged_again: StoredRun | None) -> str:
     blocks.append(f"**Verdict.** {prose(verdict_sentence(stored), at_most=1000)}")
     route = route_sentence(stored)
     blocks += [f"**Route.** {prose(route, at_most=_ROUTE_CHARS)}."] if route else []
+    ledger = ledger_line(stored)
+    blocks += [f"**Ledger.** {prose(ledger, at_most=LONGEST_LINE)}."] if ledger else []
     prompt = prompt_text(stored)
     if prompt is not None:
         blocks.append(f"**Prompt.** {prose(prompt)}.")

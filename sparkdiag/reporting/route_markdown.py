@@ -13,13 +13,13 @@ from sparkdiag.evidence.route import (
     RouteProblem,
 )
 from sparkdiag.reporting import route_phrases as phrases
-from sparkdiag.reporting.details import Section, folded, table
+from sparkdiag.reporting.details import Section, folded
 from sparkdiag.reporting.fitted import fitted
 from sparkdiag.reporting.route import MOST_KERNELS, executed_lines, sentence, trail_lines
 from sparkdiag.reporting.route_open import puzzles
 from sparkdiag.reporting.route_places import Places
 from sparkdiag.reporting.route_tables import axes_shown, cell_value, history_count, revision_names
-from sparkdiag.reporting.safe_text import code, fence, prose
+from sparkdiag.reporting.safe_text import code, fence, prose, table
 
 _ROWS_AT_ONCE = 60
 """With these the page alone stays below what a comment takes, whatever it is made of; the rest is folded."""

@@ -5,6 +5,7 @@ The rule for Markdown: a word that is not plainly prose goes into a code span. T
 """
 
 import re
+from collections.abc import Sequence
 
 from sparkdiag.harmless.printable import printable
 
@@ -39,6 +40,12 @@ def prose(text: str, *, at_most: int = 400) -> str:
     """
     words = without_home(printable(text, limit=at_most)).split()
     return " ".join(_word(word) for word in words)
+
+
+def table(head: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
+    """A table whose cells are Markdown already, without a pipe of their own."""
+    made = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    return "\n".join([*made, *(f"| {' | '.join(line)} |" for line in lines)])
 
 
 def _word(word: str) -> str:

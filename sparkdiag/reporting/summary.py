@@ -8,6 +8,7 @@ from shlex import join, quote
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import EvidenceItem
 from sparkdiag.harmless.printable import printable
+from sparkdiag.reporting.dispatch_ledger import ledger_line
 from sparkdiag.reporting.phrases import (
     CONTAINMENT,
     headline,
@@ -21,7 +22,7 @@ from sparkdiag.reporting.predicted_route import route_sentence
 _MOST_EVIDENCE = 4
 _WIDEST = 110
 _LONGEST = 1200
-_LABEL = re.compile(r"(  (for|against)|DCP|revision|route|stacks|missing): +")
+_LABEL = re.compile(r"(  (for|against)|DCP|revision|route|ledger|stacks|missing): +")
 _TO_COPY = ("report: ", "next: ")
 
 
@@ -36,6 +37,8 @@ def summary(stored: StoredRun, *, report: Path | None = None) -> str:
     lines += [_dcp(stored), _revision(stored)]
     route = route_sentence(stored)
     lines += [f"route:    {route}"] if route else []
+    ledger = ledger_line(stored)
+    lines += [f"ledger:   {ledger}"] if ledger else []
     stacks = not_by_pyspy(stored.observation.sampling)
     lines += [f"stacks:   {stacks}"] if stacks else []
     lines += [f"missing:  {problem}" for problem in stored.problems[:_MOST_EVIDENCE]]

@@ -5,9 +5,9 @@ Nothing from a dump reaches the page except through ``safe_text``.
 
 from sparkdiag.evidence.diagnosis import CANNOT_TELL, Diagnosis, Reason
 from sparkdiag.reporting import triage_phrases as phrases
-from sparkdiag.reporting.details import Section, folded, table
+from sparkdiag.reporting.details import Section, folded
 from sparkdiag.reporting.fitted import fitted
-from sparkdiag.reporting.safe_text import code, prose
+from sparkdiag.reporting.safe_text import code, prose, table
 
 _MOST_REASONS = 10
 _ROWS_AT_ONCE = 16

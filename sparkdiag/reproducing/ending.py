@@ -7,6 +7,7 @@ from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.run import RunRecord
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.judging.agreement import agreement_of
+from sparkdiag.judging.ledger import ledger_of
 from sparkdiag.recording.folder import RECORD, RunFolder
 from sparkdiag.recording.read import read_run
 from sparkdiag.reporting.markdown import REPORT, render_markdown
@@ -18,8 +19,9 @@ def stored_run(folder: RunFolder, record: RunRecord) -> StoredRun:
 
 
 def compared(stored: StoredRun) -> StoredRun:
-    """With what its source says beside what its stacks show."""
-    return stored.model_copy(update={"agreement": agreement_of(stored)})
+    """With what its source says beside what its stacks show, and what its ledger comes to beside both."""
+    routed = stored.model_copy(update={"agreement": agreement_of(stored)})
+    return routed.model_copy(update={"ledger": ledger_of(routed)})
 
 
 def _stored_run(folder: RunFolder, record: RunRecord) -> StoredRun:
