@@ -52,7 +52,13 @@ def repro(
     control: Annotated[bool, typer.Option(help="Run the same prompt at DCP 1 first, as the baseline.")] = False,
     timeout_s: Annotated[float | None, typer.Option(help="Give up on the request after this many seconds.")] = None,
     out: Annotated[Path, typer.Option(help="Folder that run folders are made in.")] = Path("runs"),
-    probe: Annotated[bool, typer.Option(help="Load the identity probe into the server.")] = True,
+    probe: Annotated[
+        bool, typer.Option(help="Load the probe into the server: identity, and a ledger of the dispatch.")
+    ] = True,
+    probe_sync: Annotated[
+        bool,
+        typer.Option("--probe-sync", help="Let the probe time kernels on the device, which slows the server down."),
+    ] = False,
     keep_priority: Annotated[
         bool, typer.Option("--keep-priority", help="Do not let the server yield to samplers (see the report).")
     ] = False,
@@ -89,6 +95,7 @@ def repro(
             "baseline_s": baseline_s,
             "control": control,
             "probe": probe,
+            "probe_sync": probe_sync,
             "keep_priority": keep_priority,
             "wait_for_machine": wait,
         },
@@ -120,6 +127,8 @@ def _request(
         typer.echo(redact_text(f"--repo {repo} is not looked at: the lab has a git history of its own"), err=True)
     extra_args = tuple(context.args)
     _check_flags(extra_args, repo=repo, baseline_s=flags["baseline_s"])
+    if flags["probe_sync"] and not flags["probe"]:
+        raise UsageError("--probe-sync needs the probe that --no-probe leaves out", remedy="give one of the two")
     loaded = override(resolved.scenario, extra_args=extra_args, **overrides | {"model": resolved.model})
     require_model(loaded)
     return ReproRequest(

@@ -7,6 +7,9 @@ from sparkdiag.scenario.model import Scenario
 LAUNCH_BLOCKING = {"CUDA_LAUNCH_BLOCKING": "1"}
 """Each kernel is waited for where it is launched (CUDA programming guide, "Environment Variables")."""
 
+PROBE_SYNC = {"SPARKDIAG_PROBE_SYNC": "1"}
+"""The probe waits for the device before and after each kernel that it records."""
+
 
 class ReproRequest(Value):
     """One ``repro``: a scenario with its overrides applied (the arguments after ``--`` among them), where to run it,
@@ -24,6 +27,9 @@ class ReproRequest(Value):
     control: bool = False
     """Run the same prompt at DCP 1 first and take its time as the baseline."""
     probe: bool = True
+    """Load the probe into the server: what proves its identity, and the dispatch ledger."""
+    probe_sync: bool = False
+    """Let the probe wait for the device around each kernel, so that its times are the kernels' own; slower."""
     take_stacks: bool = True
     """False: a run that nobody samples, to see whether the stall is there without a watcher."""
     launch_blocking: bool = False
@@ -45,7 +51,7 @@ def control_request(request: ReproRequest) -> ReproRequest:
 def launched_scenario(request: ReproRequest) -> Scenario:
     """The scenario as the server is started by it."""
     server = request.scenario.server
-    if not request.launch_blocking:
+    more = (LAUNCH_BLOCKING if request.launch_blocking else {}) | (PROBE_SYNC if request.probe_sync else {})
+    if not more:
         return request.scenario
-    blocking = server.model_copy(update={"env": {**server.env, **LAUNCH_BLOCKING}})
-    return request.scenario.model_copy(update={"server": blocking})
+    return request.scenario.model_copy(update={"server": server.model_copy(update={"env": {**server.env, **more}})})

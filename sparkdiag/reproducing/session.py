@@ -184,6 +184,11 @@ def _begin(
         run.note("sampling", NOT_SAMPLED)
     if request.launch_blocking:
         run.note("serving", "started with CUDA_LAUNCH_BLOCKING=1: each kernel is waited for where it is launched")
+    if request.probe_sync:
+        run.note(
+            "serving",
+            "the probe waits for the device around each recorded kernel: their times are exact, the server slower",
+        )
     view.note(f"run folder: {folder.path}")
     return run
 

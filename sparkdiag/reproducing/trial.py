@@ -13,6 +13,7 @@ from sparkdiag.errors import ServerError
 from sparkdiag.evidence.client import AnswerScored
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.verdict import Baseline, Verdict
+from sparkdiag.observing.dispatch import DispatchFollower
 from sparkdiag.observing.observer import Observer
 from sparkdiag.reproducing.driver import Driver
 from sparkdiag.reproducing.request import ReproRequest
@@ -42,6 +43,9 @@ def prompt_and_judge(
     yielding = Yielding(server.root_pid, priority=run.record.server_priority, clock=run.clock, note=run.note)
     observer = _observer(run, request, server=server, probe_dir=probe_dir, yielding=yielding)
     observer.start()
+    ledger = DispatchFollower(probe_dir, clock=run.clock, sink=run.observed) if probe_dir is not None else None
+    if ledger is not None:
+        ledger.start()
     try:
         observer.require_stacks()
         _prove(run, request, server=server, probe_dir=probe_dir, observer=observer, environment=environment)
@@ -67,6 +71,8 @@ def prompt_and_judge(
             driver.cancel(timeout_s=CANCEL_TIMEOUT_S)
     finally:
         observer.stop()
+        if ledger is not None:
+            ledger.finish()
         if yielding.priority is not run.record.server_priority:
             run.update(server_priority=yielding.priority)
 
