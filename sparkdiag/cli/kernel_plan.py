@@ -85,10 +85,10 @@ def plan(
 ) -> None:
     """Count how the torch fallback cuts a prefill up, and the least time that it and a fast kernel can take.
 
-    Example: sparkdiag kernel plan --seq-len 8192 --seq-len-kv 112640 --heads 64
+    Example: sparkdiag kernel plan --seq-len 8192 --seq-len-kv 112640
 
     \b
-    Another: sparkdiag kernel plan --prompt-tokens 450000 --compress-ratio 4 --dcp 2
+    Another: sparkdiag kernel plan --prompt-tokens 450000 --dcp 2
 
     \b
     Another: sparkdiag kernel plan --scenario sm12x-mqa-prefill --gpu gb10

@@ -17,7 +17,7 @@ from sparkdiag.scenario.model import MAX_TOKENS, Scenario
 from sparkdiag.scenario.parallel import MAX_RANKS
 
 HELP = "sparkdiag kernel plan --help"
-MOST_CHUNKS = 10_000
+MOST_CHUNKS = 2_000
 HEADS, HEAD_DIM, CHUNK_TOKENS, COMPRESS_RATIO = 64, 128, 8192, 4
 """Of the incident: DeepSeek V4's indexer, and vLLM's chunk there."""
 _MOST = {
@@ -64,7 +64,9 @@ def asked_of(typed: Typed) -> Asked:
         _check_number(_option(name), getattr(typed, name), least=1, most=most)
     _check_number("--max-logits-mb", typed.max_logits_mb, least=0, most=_MOST_MIB)
     _check_together(typed)
-    return _call(typed) if typed.seq_len is not None else _prompt(typed)
+    if typed.seq_len is not None and typed.seq_len_kv is not None:
+        return _call(typed, typed.seq_len, typed.seq_len_kv)
+    return _prompt(typed)
 
 
 def limits_of(typed: Typed) -> tuple[int | None, ...]:
@@ -78,11 +80,10 @@ def gpus_of(typed: Typed) -> tuple[Gpu, ...]:
     """The GPUs whose floors are asked for. Without ``--gpu`` all; none for a lab, which runs on CPU cores."""
     if typed.gpu is None and typed.scenario is not None and load_scenario(typed.scenario).lab:
         return ()
-    if typed.gpu in (None, "all"):
+    words = dict.fromkeys(word.strip().lower() for word in ("all" if typed.gpu is None else typed.gpu).split(","))
+    if "all" in words:
         return known_gpus()
-    if typed.gpu == "none":
-        return ()
-    return tuple(_gpu(word.strip().lower()) for word in dict.fromkeys(str(typed.gpu).split(",")))
+    return () if set(words) == {"none"} else tuple(_gpu(word) for word in words)
 
 
 def _gpu(word: str) -> Gpu:
@@ -97,10 +98,7 @@ def _gpu(word: str) -> Gpu:
     return found
 
 
-def _call(typed: Typed) -> Asked:
-    rows, keys = typed.seq_len, typed.seq_len_kv
-    if rows is None or keys is None:
-        raise UsageError("a call needs both --seq-len and --seq-len-kv", remedy=HELP)
+def _call(typed: Typed, rows: int, keys: int) -> Asked:
     if typed.window_keys is not None and typed.window_keys > keys:
         raise UsageError(f"--window-keys {typed.window_keys} is more than the {keys} keys of the call", remedy=HELP)
     return Asked(
@@ -170,10 +168,14 @@ def _check_together(typed: Typed) -> None:
             f"a call needs both --seq-len and --seq-len-kv; found {', '.join(call)}",
             remedy="sparkdiag kernel plan --seq-len 8192 --seq-len-kv 112640",
         )
-    if not call and typed.prompt_tokens is None and typed.scenario is None:
-        found = f"{prompt[0]} needs --prompt-tokens or --scenario" if prompt else "nothing to plan was given"
+    if prompt and typed.prompt_tokens is None and typed.scenario is None:
         raise UsageError(
-            f"{found}: give --seq-len and --seq-len-kv, --prompt-tokens, or --scenario",
+            f"{prompt[0]} is about a prompt, and none was given: --prompt-tokens or --scenario",
+            remedy="sparkdiag kernel plan --prompt-tokens 450000",
+        )
+    if not call and not prompt:
+        raise UsageError(
+            "nothing to plan was given: --seq-len and --seq-len-kv, --prompt-tokens, or --scenario",
             remedy="sparkdiag kernel plan --seq-len 8192 --seq-len-kv 112640",
         )
 

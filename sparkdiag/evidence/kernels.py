@@ -130,7 +130,7 @@ class Collapse(Value):
     beyond_keys: int
     """0: at any number of keys."""
     chunks: int = 0
-    """Chunks of the prompt whose largest call takes one head a pass, in the first cut; 0 where no prompt was asked about."""
+    """Chunks of the prompt whose largest call takes one head a pass, in the first cut."""
     first_chunk: int | None = None
     tokens: int | None = None
     """Where the first of them ends in the prompt."""

@@ -35,7 +35,7 @@ def plan_text(found: KernelPlan, *, columns: int | None) -> str:
 
 
 def _told(text: str, columns: int | None) -> list[str]:
-    return [text] if columns is None else wrapped(text, width=columns, hanging=0)
+    return [text] if columns is None else wrapped(text, width=columns, hanging=2)
 
 
 def _heading(asked: Asked) -> str:
@@ -188,7 +188,7 @@ def _figures(gpu: Gpu, columns: int | None) -> list[str]:
     lines = ["", f"{gpu.title}, dense peaks:"]
     for name in FIGURES:
         figure = getattr(gpu, name)
-        lines.append(f"{_INDENT}{_FIGURE_WORDS[name]:<12}  {figure.value:>6,g}  {figure.source}")
+        lines += [f"{_INDENT}{_FIGURE_WORDS[name]:<12}  {figure.value:>6,g}", f"{_INDENT * 2}{figure.source}"]
         if figure.unconfirmed is not None:
             because = f"{_INDENT * 2}not confirmed: {figure.unconfirmed}"
             lines += [because] if columns is None else wrapped(because, width=columns, hanging=4)
