@@ -33,12 +33,13 @@ def fallback_kernels(plan: ChunkPlan, *, head_dim: int) -> Iterator[Kernel]:
     values = keys * head_dim
     yield Kernel("keys to fp32", 1, values * FP8, values * F32)
     yield Kernel("keys scaled", 1, values * F32 + keys * F32, values * F32)
-    yield Kernel("keys transposed", 1, values * F32, values * F32)
+    if keys > 1 and head_dim > 1:  # else torch finds the transpose contiguous as it is, and copies nothing
+        yield Kernel("keys transposed", 1, values * F32, values * F32)
     yield Kernel("logits zeroed", 1, 0, rows * keys * F32)
     for groups, heads in _pieces(plan.heads, plan.head_chunk_size):
         queries = rows * heads * head_dim
         yield Kernel("queries to fp32", groups, queries * FP8, queries * F32)
-        if heads > 1:
+        if heads > 1 and rows > 1:
             yield Kernel("queries transposed", groups, queries * F32, queries * F32)
         for slices, width in _pieces(keys, plan.k_chunk_size):
             yield from _pass(groups * slices, rows=rows, heads=heads, keys=width, head_dim=head_dim)

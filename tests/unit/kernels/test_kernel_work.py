@@ -21,18 +21,29 @@ class Device:
         self.kernels[read, written, flops] += 1
 
 
+def contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """As torch decides it: strides are those of the packed layout, sizes of 1 aside."""
+    packed = 1
+    for size, stride in reversed(list(zip(shape, strides, strict=True))):
+        if size != 1 and stride != packed:
+            return False
+        packed *= size
+    return True
+
+
 def run_fallback(*, rows: int, keys: int, heads: int, dim: int, budget: int) -> Device:
     """The fallback's statements one by one, as the incident's code has them with ``clean_logits=False``."""
     device = Device()
     device.launch(read=keys * dim * FP8, written=keys * dim * F32)  # k_values.to(float32)
     device.launch(read=keys * dim * F32 + keys * F32, written=keys * dim * F32)  # .mul_(k_scales)
-    device.launch(read=keys * dim * F32, written=keys * dim * F32)  # .transpose(0, 1).contiguous()
+    if not contiguous((dim, keys), (1, dim)):
+        device.launch(read=keys * dim * F32, written=keys * dim * F32)  # .transpose(0, 1).contiguous()
     device.launch(read=0, written=rows * keys * F32)  # torch.zeros
     head_chunk = max(1, min(8, heads, budget // (rows * keys * F32)))
     for head_start in range(0, heads, head_chunk):
         group = min(head_start + head_chunk, heads) - head_start
         device.launch(read=rows * group * dim * FP8, written=rows * group * dim * F32)  # q[:, a:b].to(float32)
-        if group > 1:  # one head's transpose is contiguous as it is
+        if not contiguous((group, rows, dim), (dim, group * dim, 1)):
             device.launch(read=rows * group * dim * F32, written=rows * group * dim * F32)
         k_chunk = max(1, min(keys, budget // (rows * group * F32)))
         for k_start in range(0, keys, k_chunk):
