@@ -26,8 +26,7 @@ def floor_ms(kernel: Kernel, gpu: Gpu, *, units: Units, cached: bool = True) -> 
     """The floor of all ``kernel.count`` of them in milliseconds.
 
     ``cached``: at best the cache holds at the kernel's start as much as it can of what is read, and at its end as much
-    as it can of what was written; only the rest has to pass the memory. Otherwise all bytes pass it: no floor then,
-    but nearer to what is measured.
+    as it can of what was written; only the rest has to pass the memory. Otherwise all bytes pass it: no floor then.
     """
     cache = gpu.cache_mib.value * MIB if cached else 0
     passing = max(kernel.read - cache, 0) + max(kernel.written - cache, 0)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkdiag.evidence.kernels import Asked
@@ -62,6 +62,34 @@ def test_no_line_is_wider_than_the_terminal(asked: Asked, gpus: int) -> None:
     lines = shown(asked, gpus=gpus).splitlines()
     assert [line for line in lines if len(line) > 79 and "https://" not in line] == []
     assert not any(line.endswith(" ") for line in lines)
+
+
+@settings(max_examples=30)
+@given(
+    tokens=st.integers(1, 2_000_000),
+    chunk_tokens=st.integers(8_000, 10_000_000),
+    dcp=st.sampled_from([1, 2, 1024]),
+    layers=st.sampled_from([1, 61]),
+    heads=st.sampled_from([1, 64, 128]),
+    budget_bytes=st.sampled_from([1 << 20, 64 << 20, 1 << 40]),
+)
+def test_any_likely_prompt_fits_the_terminal(
+    tokens: int, chunk_tokens: int, dcp: int, layers: int, heads: int, budget_bytes: int
+) -> None:
+    asked = PROMPT.model_copy(
+        update={
+            "prompt_tokens": tokens,
+            "chunk_tokens": chunk_tokens,
+            "rows": min(tokens, chunk_tokens),
+            "keys": -(-tokens // dcp),
+            "compress_ratio": 1,
+            "dcp": dcp,
+            "layers": layers,
+            "heads": heads,
+            "budget_bytes": budget_bytes,
+        }
+    )
+    assert [line for line in shown(asked).splitlines() if len(line) > 79] == []
 
 
 def test_a_gpu_alone_is_shown_with_its_sources() -> None:
