@@ -185,6 +185,8 @@ class RankLedger(Value):
     """Chunks in which the scenario's ``empty`` fact was 0 (for the incident ``chunk.local_total_seq_lens``); None where
     it could not be read."""
     fused: FusedSeen | None = None
+    no_fused_because: str | None = None
+    """Why nothing is known of the fused path here, where the scenario names one."""
     kernels: tuple[KernelSeen, ...] = ()
     whole_in: str | None = None
     """The kernel in which every layer of every chunk was, where it was one; the fused function, where that did it."""

@@ -68,16 +68,11 @@ class ProcessLedger:
         """Calls of these numbers that have no line. Whoever called what has one will have one too."""
         return last - first + 1 - (bisect_right(self.known, last) - bisect_left(self.known, first))
 
-    def missing_of(self, calls: list[DispatchCall]) -> int:
-        """How many calls of the time of these may have none: the gaps, and where nothing else came after them, what
-        was counted beyond the last line (the file was full)."""
-        if not calls:
+    def beyond(self, last: int) -> int:
+        """Calls that were counted and come after every line (the file was full), where the last line is ``last``."""
+        if self.totals is None or not self.totals.dropped or last != max(self.calls):
             return 0
-        first, last = calls[0].number, max(self.calls)
-        gaps = self.missing_between(first, calls[-1].number)
-        counted = sum(count.calls for count in self.totals.counts) if self.totals is not None else 0
-        dropped = self.totals is not None and self.totals.dropped > 0
-        return gaps + (max(0, counted - last) if dropped and last == calls[-1].number else 0)
+        return max(0, sum(count.calls for count in self.totals.counts) - last)
 
 
 def by_process(lines: Iterable[DispatchLine]) -> tuple[ProcessLedger, ...]:

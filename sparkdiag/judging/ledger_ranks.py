@@ -54,7 +54,7 @@ def rank_ledger(prefill: Prefill, window: Window, scenario: Scenario, *, rank: s
     """The summary of one rank."""
     process, told = prefill.process, prefill.process.told
     inner = _open_call(process, window)
-    missing = process.missing_of(prefill.calls)
+    missing = _missing(prefill)
     layers = set().union(*(chunk.layers for chunk in prefill.chunks))
     whole_in, elsewhere = _whole_in(prefill, scenario)
     return RankLedger(
@@ -68,7 +68,8 @@ def rank_ledger(prefill: Prefill, window: Window, scenario: Scenario, *, rank: s
         open_function=inner.function if inner is not None else None,
         open_s=window.took_s(inner) if inner is not None else None,
         local_total_zero=_empty_chunks(prefill, scenario),
-        fused=_fused(prefill, scenario),
+        fused=(fused := _fused(prefill, scenario)),
+        no_fused_because=_no_fused_because(process, scenario) if fused is None else None,
         kernels=tuple(_kernels(prefill, window, scenario)),
         whole_in=None if missing else whole_in,
         elsewhere=elsewhere,
@@ -76,6 +77,25 @@ def rank_ledger(prefill: Prefill, window: Window, scenario: Scenario, *, rank: s
         missing=missing,
         totals=process.totals.counts if missing and process.totals is not None else (),
     )
+
+
+def _missing(prefill: Prefill) -> int:
+    """How many calls of its time may have no line: the gaps in the numbers, and what came after the last line. Whoever
+    called the last ones may not have returned yet."""
+    visits = [visit for chunk in prefill.chunks for visit in chunk.visits]
+    known = [visit for visit in visits if visit.recorded]
+    gaps = 0
+    if known:
+        last = max(call.number for visit in known for call in visit.calls)
+        gaps = prefill.process.missing_between(known[0].number, last)
+    return gaps + (prefill.process.beyond(prefill.calls[-1].number) if prefill.calls else 0)
+
+
+def _no_fused_because(process: ProcessLedger, scenario: Scenario) -> str | None:
+    if scenario.ledger.fused is None:
+        return None
+    reasons = (line.reason for line in process.not_wrapped if line.function == scenario.ledger.fused)
+    return f"{scenario.ledger.fused}: {next(reasons, 'it was not found')}"
 
 
 def _open_call(process: ProcessLedger, window: Window) -> DispatchCall | None:

@@ -63,8 +63,10 @@ def _clauses(group: list[RankLedger], *, expected: int | None) -> Iterable[str]:
     total = _total(rank, expected=expected) + (f" ({', '.join(others[:4])})" if others else "")
     if rank.fused is not None:
         yield _fused(rank.fused, rank, total=total)
+    elif rank.no_fused_because is not None:
+        yield f"in {total} nothing is known of the fused path ({rank.no_fused_because})"
     else:
-        yield f"{total[0].upper()}{total[1:]} recorded" if not rank.kernels else f"in {total}"
+        yield f"in {total}"
     yield _kernels(rank)
     if rank.capturing:
         yield f"{rank.capturing} calls were made while a CUDA graph was captured, whose replays are not seen"
