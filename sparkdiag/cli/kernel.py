@@ -15,7 +15,7 @@ app = typer.Typer(
 app.command(
     "plan",
     cls=GroupedCommand,
-    short_help="How the torch fallback cuts a call up, and the least time it can take.",
+    short_help="How the torch fallback cuts a call up, and the least time of it.",
 )(kernel_plan.plan)
 app.command(
     "check",

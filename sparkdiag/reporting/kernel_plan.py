@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from sparkdiag.evidence.kernels import FIGURES, Asked, Collapse, Cut, Gpu, KernelPlan, PlannedChunk
 from sparkdiag.harmless.excerpt import one_line
-from sparkdiag.reporting.kernel_plan_numbers import binary_size, decimal_size, milliseconds
+from sparkdiag.reporting.kernel_plan_numbers import binary_size, decimal_size, least_time, time_unit
 from sparkdiag.reporting.route_rows import wrapped
 
 _GAP = 2
@@ -143,38 +143,31 @@ def _cut_name(cut: Cut) -> str:
 def _floors(found: KernelPlan, cut: Cut, *, several: bool) -> list[str]:
     asked = found.asked
     names = {gpu.name: f"{gpu.title}{' *' if gpu.unconfirmed else ''}" for gpu in found.gpus}
+    unit, ms = time_unit(max(one.torch.uncached_ms for one in cut.floors))
     head = ("", "matmuls", "others", "floor", "uncached", "FP8 floor")
-    rows = [
-        (
-            names[one.gpu],
-            milliseconds(one.torch.matmuls_ms),
-            milliseconds(one.torch.others_ms),
-            milliseconds(one.torch.floor_ms),
-            milliseconds(one.torch.uncached_ms),
-            milliseconds(one.fast_ms),
-        )
-        for one in cut.floors
-    ]
+    rows = [head]
+    for one in cut.floors:
+        torch = (one.torch.matmuls_ms, one.torch.others_ms, one.torch.floor_ms, one.torch.uncached_ms)
+        matmuls, others, floor, uncached, fast = (least_time(time_ms / ms) for time_ms in (*torch, one.fast_ms))
+        rows.append((names[one.gpu], matmuls, others, floor, uncached, fast))
     left = max(len(name) for name in names.values())
-    widths = [max(len(row[place]) for row in (head, *rows)) for place in range(1, len(head))]
-    torch, fast = sum(widths[:4]) + 3 * _GAP, widths[4]
-    above = f"{_INDENT}{'':<{left}}{'':{_GAP}}{' torch fallback ':-^{torch}}{'':{_GAP}}{'fast path':>{fast}}"
+    widths = [max(len(row[place]) for row in rows) for place in range(1, len(head))]
+    wide = sum(widths[:4]) + 3 * _GAP
+    above = f"{_INDENT}{'':<{left}}{'':{_GAP}}{' torch fallback ':-^{wide}}{'':{_GAP}}{'fast path':>{widths[4]}}"
     table = [
         f"{_INDENT}{row[0]:<{left}}"
         + "".join(f"{'':{_GAP}}{cell:>{width}}" for cell, width in zip(row[1:], widths, strict=True))
-        for row in (head, *rows)
+        for row in rows
     ]
     split = f", {_cut_name(cut)}" if several else ""
-    return [f"Least time in ms, {_scope(asked)}{split}; matmuls in {asked.matmul}:", above, *table]
+    return [f"Least time in {unit}, {_scope(asked)}{split}; matmuls in {asked.matmul}:", above, *table]
 
 
 def _notes(found: KernelPlan, columns: int | None) -> list[str]:
     fast = f"{decimal_size(found.fast_flops, 'FLOP')} inside the windows, {decimal_size(found.fast_bytes, 'B')}"
     lines = [
         *_told("floor: less is impossible at these peaks, even where the cache keeps all that it can.", columns),
-        *_told(
-            "uncached: if every byte passed the memory; no floor. An H200 was seen to take 1.7 times as long.", columns
-        ),
+        *_told("uncached: if every byte passed the memory; no floor. An H200 took 1.7 times as long in fp32.", columns),
         *_told(f"fast path: the same logits by FP8 tensor cores, {fast}.", columns),
         *_told("The time that it takes to launch kernels is not counted.", columns),
     ]

@@ -4,15 +4,22 @@ from sparkdiag.kernels.roofline import rounded_down
 
 _DIGITS = 2
 """Of a least time: the peaks are known to two or three."""
+_SECONDS_FROM_MS = 1_000_000
+"""A table with a longer time is in seconds."""
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E", "Z")
 
 
-def milliseconds(number_ms: float) -> str:
+def least_time(number: float) -> str:
     """Rounded down to two digits, as a floor must be: ``0.48``, ``3.3``, ``290``, ``92,000``."""
-    if number_ms < 0.01:
-        return "<0.01" if number_ms > 0 else "0"
-    return f"{rounded_down(number_ms, digits=_DIGITS):,.15g}"
+    if number < 0.01:
+        return "<0.01" if number > 0 else "0"
+    return f"{rounded_down(number, digits=_DIGITS):,.15g}"
+
+
+def time_unit(longest_ms: float) -> tuple[str, float]:
+    """The unit of a table with such a longest time, and how many milliseconds it has."""
+    return ("s", 1000.0) if longest_ms >= _SECONDS_FROM_MS else ("ms", 1.0)
 
 
 def decimal_size(number: int, unit: str) -> str:

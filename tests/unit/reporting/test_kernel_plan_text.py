@@ -10,7 +10,7 @@ from sparkdiag.evidence.kernels import Asked
 from sparkdiag.kernels.gpus import known_gpus
 from sparkdiag.kernels.planned import planned
 from sparkdiag.reporting.kernel_plan import plan_text
-from sparkdiag.reporting.kernel_plan_numbers import binary_size, decimal_size, milliseconds
+from sparkdiag.reporting.kernel_plan_numbers import binary_size, decimal_size, least_time
 
 CALL = Asked(rows=8192, keys=112_640, heads=64, head_dim=128, budget_bytes=64 << 20, matmul="fp32")
 PROMPT = CALL.model_copy(
@@ -130,8 +130,14 @@ def test_a_scenario_s_name_cannot_steer_a_terminal() -> None:
     assert text.isprintable() or set(text) - {"\n"} == {one for one in text if one.isprintable()}
 
 
+def test_long_times_are_told_in_seconds() -> None:
+    assert "Least time in s, the prompt, 61 layers" in shown(PROMPT)
+    assert cells(shown(PROMPT), "GB10")[2] == "2,700"
+    assert "Least time in ms, the call" in shown(CALL)
+
+
 def test_numbers() -> None:
-    assert [milliseconds(n) for n in (0, 0.001, 0.488, 7.63, 225.6, 92_700)] == [
+    assert [least_time(n) for n in (0, 0.001, 0.488, 7.63, 225.6, 92_700)] == [
         "0", "<0.01", "0.48", "7.6", "220", "92,000"
     ]  # fmt: skip
     assert [decimal_size(n, "B") for n in (999, 999_999, 1_912_685_649_920)] == ["999 B", "1 MB", "1.91 TB"]
@@ -139,8 +145,8 @@ def test_numbers() -> None:
 
 
 @given(st.floats(0.01, 1e9))
-def test_a_floor_is_never_shown_higher_than_it_is(number_ms: float) -> None:
-    assert number_ms * 0.9 <= float(milliseconds(number_ms).replace(",", "")) <= number_ms
+def test_a_floor_is_never_shown_higher_than_it_is(number: float) -> None:
+    assert number * 0.9 <= float(least_time(number).replace(",", "")) <= number
 
 
 @given(st.integers(0, 10**24))
