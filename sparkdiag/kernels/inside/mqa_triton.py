@@ -4,16 +4,18 @@
 
 Why it is laid out as it is. A score is used once, by one multiply-add of the sum over heads, so what decides is how
 cheaply scores leave the tensor cores. Keys stand on the product's M side and heads on its N side:
-``scores[keys, rows·heads] = k[keys, D] · q[rows·heads, D]ᵀ``. Then a thread holds many heads of the same key, and the sum
-over heads is a chain of multiply-adds in its registers with two shuffles at the end; keys on the N side would spread
-one sum over the whole warp. A program keeps the query rows of its block (about 128 columns) and their weights for
-its whole life and streams key tiles past them, so the only traffic of the loop is 128 bytes a key. relu costs no
-comparison: ``s + |s|`` is ``2·relu(s)``, exact, one addition whose operand modifier is free, and the weights are
-halved beforehand, exact too; minimum and maximum would run at half the rate of additions. Several small programs
+``scores[keys, rows·heads] = k[keys, D] · q[rows·heads, D]ᵀ``. Then a thread holds many heads of the same key, and the
+sum over heads is a chain of multiply-adds in its registers with two shuffles at the end; with keys on the N side one
+sum would be spread over warps. A program keeps the query rows of its block (128 columns) and their weights for its
+whole life and streams key tiles past them, so the loop's only traffic is 128 bytes a key. Several small programs
 share a multiprocessor, so that one's sums run while another's product does.
 
 A block of rows visits only the key tiles between its least ``ks`` and its greatest ``ke``; everything else of its
 output is filled with -inf by plain stores. Every element of the output is written, whatever was there.
+
+How exact it is. Hopper's FP8 products keep fewer bits of their sum than float32 (DeepGEMM's kernel shares this);
+``precise=True`` multiplies in float16 instead, which holds e4m3 exactly and is summed in float32. The same happens
+by itself where there is no FP8 product: below compute capability 8.9 and in the interpreter.
 
 Runs inside the environment under test: imports torch and triton, nothing of sparkdiag. On the CPU it needs Triton's
 interpreter (``TRITON_INTERPRET=1`` before triton is imported).
@@ -28,12 +30,14 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 FIRST_FP8_CAPABILITY = (8, 9)
 """The first compute capability with an FP8 product: elsewhere operands are widened to float16, which holds e4m3."""
-MOST_HEADS = 256
+MOST_HEADS = 128
 DIMS = range(32, 129)
 FILL_KEYS = 1024
 """Keys that one store of -inf covers."""
 PROGRAMS_PER_MULTIPROCESSOR = 16
 """So many programs at least, where the call is large enough: the last ones to run then cost little."""
+TMA_BYTES = 16
+"""What the tensor memory accelerator wants addresses and strides to be multiples of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +57,25 @@ class Config:
     """Key tiles come through the tensor memory accelerator."""
 
 
-HOPPER = Config(columns=128, keys=64, warps=4, stages=3)
+# Of some forty tried on an H200 the fastest that stays fast when the compiler changes: 256 columns a program gain
+# nothing more than noise under Triton 3.6 and spill registers under 3.9.
+HOPPER = Config(columns=128, keys=128, warps=4, stages=3, tma=True)
+HOPPER_PRECISE = Config(columns=128, keys=64, warps=4, stages=2, tma=True)
+# Fits the 99 KB of shared memory that the smallest multiprocessors have; compiled for 8.0 to 12.1, not timed there.
 PORTABLE = Config(columns=128, keys=64, warps=4, stages=2)
 
 
-def config_for(capability: tuple[int, int] | None) -> Config:
+def config_for(capability: tuple[int, int] | None, *, precise: bool) -> Config:
     """The configuration for a compute capability; None is the interpreter."""
-    return HOPPER if capability is not None and capability[0] == 9 else PORTABLE
+    if capability is not None and capability[0] == 9:
+        return HOPPER_PRECISE if precise else HOPPER
+    return PORTABLE
 
 
 @triton.jit
-def _fill_outside(out_ptr, row_at, row_ok, start, end, BLOCK: tl.constexpr):
+def _fill_outside(  # type: ignore[no-untyped-def]
+    out_ptr, row_at, row_ok, start, end, BLOCK: tl.constexpr
+):
     columns = tl.arange(0, BLOCK)
     for at in tl.range(start, end, BLOCK):
         n = at + columns
@@ -71,7 +83,7 @@ def _fill_outside(out_ptr, row_at, row_ok, start, end, BLOCK: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["rows", "span"])
-def _mqa_logits(
+def _mqa_logits(  # type: ignore[no-untyped-def]
     q_ptr,
     k_ptr,
     scale_ptr,
@@ -124,7 +136,7 @@ def _mqa_logits(
         column_ok = (row < rows) & (head < HEADS)
         at = row.to(tl.int64) * HEADS + head
         q = tl.load(q_ptr + at[:, None] * DIM + d[None, :], mask=column_ok[:, None] & (d < DIM)[None, :], other=0.0)
-        half_weights = tl.load(weights_ptr + at, mask=column_ok, other=0.0) * 0.5
+        weights = tl.load(weights_ptr + at, mask=column_ok, other=0.0)
         for n0 in tl.range(low, high, KEYS, num_stages=STAGES):
             n = n0 + tl.arange(0, KEYS)
             n_ok = n < keys
@@ -134,7 +146,7 @@ def _mqa_logits(
                 key_at = n.to(tl.int64)[:, None] * DIM + d[None, :]
                 k = tl.load(k_ptr + key_at, mask=n_ok[:, None] & (d < DIM)[None, :], other=0.0)
             scores = tl.dot(k, q.T)
-            weighted = (scores + tl.abs(scores)) * half_weights[None, :]
+            weighted = tl.maximum(scores, 0.0, propagate_nan=tl.PropagateNan.ALL) * weights[None, :]
             scale = tl.load(scale_ptr + n, mask=n_ok, other=0.0)
             logits = tl.sum(tl.reshape(weighted, (KEYS, ROWS, PADDED_HEADS)), axis=2) * scale[:, None]
             inside = (n[:, None] >= ks[None, :]) & (n[:, None] < ke[None, :])
@@ -151,17 +163,19 @@ def fp8_mqa_logits(
     weights: torch.Tensor,
     cu_seqlen_ks: torch.Tensor,
     cu_seqlen_ke: torch.Tensor,
+    *,
+    precise: bool = False,
 ) -> torch.Tensor:
     """Logits float32 [M, N] of queries float8_e4m3fn [M, H, D] against keys (float8_e4m3fn [N, D], scales float32 [N]).
 
     ``weights`` is float32 [M, H]; row ``m`` sees keys ``cu_seqlen_ks[m] <= n < cu_seqlen_ke[m]`` (int32 [M], bounds
-    outside 0..N are allowed) and holds -inf elsewhere. Inputs that are not contiguous are copied. D is 32 to 128, H
-    at most 256. Raises ``ValueError`` for shapes, types or devices that do not fit, ``RuntimeError`` for CPU tensors
-    outside the interpreter.
+    outside 0..N are allowed) and holds -inf elsewhere. ``precise`` trades time for float32's accuracy. Inputs that
+    are not contiguous are copied. D is 32 to 128, H at most 128. Raises ``ValueError`` for shapes, types or devices
+    that do not fit, ``RuntimeError`` for CPU tensors outside the interpreter.
     """
     _check(q, kv, weights, cu_seqlen_ks, cu_seqlen_ke)
     out = torch.empty((q.shape[0], kv[0].shape[0]), dtype=torch.float32, device=q.device)
-    return fp8_mqa_logits_into(out, q, kv, weights, cu_seqlen_ks, cu_seqlen_ke)
+    return fp8_mqa_logits_into(out, q, kv, weights, cu_seqlen_ks, cu_seqlen_ke, precise=precise)
 
 
 def fp8_mqa_logits_into(
@@ -171,6 +185,8 @@ def fp8_mqa_logits_into(
     weights: torch.Tensor,
     cu_seqlen_ks: torch.Tensor,
     cu_seqlen_ke: torch.Tensor,
+    *,
+    precise: bool = False,
     config: Config | None = None,
 ) -> torch.Tensor:
     """The same into a contiguous float32 ``out`` [M, N], every element of which is overwritten; returns ``out``."""
@@ -182,16 +198,18 @@ def fp8_mqa_logits_into(
     if rows == 0 or keys == 0:
         return out
     capability = torch.cuda.get_device_capability(q.device) if q.is_cuda else None
-    chosen = config or config_for(capability)
-    operand = torch.float8_e4m3fn if capability and capability >= FIRST_FP8_CAPABILITY else torch.float16
-    padded_heads = triton.next_power_of_2(heads)
+    precise = precise or capability is None or capability < FIRST_FP8_CAPABILITY
+    chosen = config or config_for(capability, precise=precise)
+    operand = torch.float16 if precise else torch.float8_e4m3fn
+    k = kv[0].to(operand).contiguous()
+    padded_heads, padded_dim = triton.next_power_of_2(heads), triton.next_power_of_2(dim)
     block_rows = max(1, chosen.columns // padded_heads)
     blocks = triton.cdiv(rows, block_rows)
     span = _span(chosen, blocks=blocks, keys=keys, device=q.device)
-    k = kv[0].to(operand).contiguous()
+    tma = chosen.tma and k.data_ptr() % TMA_BYTES == 0 and dim * k.itemsize % TMA_BYTES == 0
     _mqa_logits[(blocks * triton.cdiv(keys, span),)](
         q.to(operand).contiguous(),
-        TensorDescriptor.from_tensor(k, [chosen.keys, dim]) if chosen.tma else k,
+        TensorDescriptor.from_tensor(k, [chosen.keys, padded_dim]) if tma else k,
         kv[1].contiguous(),
         weights.contiguous(),
         cu_seqlen_ks.contiguous(),
@@ -203,11 +221,11 @@ def fp8_mqa_logits_into(
         HEADS=heads,
         DIM=dim,
         PADDED_HEADS=padded_heads,
-        PADDED_DIM=triton.next_power_of_2(dim),
+        PADDED_DIM=padded_dim,
         ROWS=block_rows,
         KEYS=chosen.keys,
         STAGES=chosen.stages,
-        TMA=chosen.tma,
+        TMA=tma,
         FILL=FILL_KEYS,
         num_warps=chosen.warps,
     )
@@ -251,4 +269,6 @@ def _check(
                 f"got {tensor.dtype} {list(tensor.shape)} on {tensor.device}"
             )
     if not q.is_cuda and isinstance(_mqa_logits, triton.runtime.JITFunction):
-        raise RuntimeError("tensors on the CPU need Triton's interpreter: set TRITON_INTERPRET=1 before triton is imported")
+        raise RuntimeError(
+            "tensors on the CPU need Triton's interpreter: set TRITON_INTERPRET=1 before triton is imported"
+        )
