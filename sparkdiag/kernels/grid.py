@@ -55,7 +55,7 @@ BENCH_SHAPES = (
 CPU_BENCH_SHAPES = (Shape(64, 256, 8), Shape(64, 1024, 8))
 BENCH_WINDOWS = ("full", "half")
 
-_CPU_SHAPES = (Shape(5, 70, 8), Shape(33, 300, 16))
+_CPU_SHAPES = (Shape(5, 70, 8), Shape(33, 260, 6))
 _CUDA_SHAPES = (Shape(1, 300, 64), Shape(257, 4099, 64), Shape(64, 32_768, 32), Shape(1024, 8192, 64))
 _COLLAPSED = Call(Shape(8192, 1100, 64), "causal")
 """The fallback's plan is down to one head a pass here."""

@@ -37,36 +37,58 @@ class Loaded:
 
 
 class FromSource(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the revision's modules by name before anybody else; packages above them too, where nobody has them."""
+    """Finds the revision's modules by name before anybody else, and the packages above them.
+
+    Those packages are empty until somebody wants a name of theirs: the environment's may import half of vLLM, or what
+    only another machine has. With ``bare`` all of vllm is stood in for.
+    """
 
     def __init__(self, texts: Mapping[str, tuple[str, str]], *, bare: bool) -> None:
         self._texts = texts
         self._above = {name.rsplit(".", depth)[0] for name in texts for depth in range(1, name.count(".") + 1)}
+        self._above -= set() if bare else {"vllm"}
         self._bare = bare
 
     def find_spec(self, name: str, path: Any = None, _target: Any = None) -> Any:
         if name in self._texts:
             return importlib.machinery.ModuleSpec(name, self, origin=self._texts[name][0])
-        if self._bare:
-            ours = name in self._above or name == "vllm" or name.startswith("vllm.")
-        else:
-            ours = name in self._above and importlib.machinery.PathFinder.find_spec(name, path) is None
-        return importlib.machinery.ModuleSpec(name, self, is_package=True) if ours else None
+        if name in self._above or (self._bare and (name == "vllm" or name.startswith("vllm."))):
+            spec = importlib.machinery.ModuleSpec(name, self, is_package=True)
+            real = None if self._bare else importlib.machinery.PathFinder.find_spec(name, path)
+            if real is not None:
+                spec.submodule_search_locations = list(real.submodule_search_locations or ())
+                spec.loader_state = real
+            return spec
+        return None
 
     def create_module(self, spec: Any) -> Any:
         if spec.name in self._texts:
             return None
-        return stand_ins.stand_in(spec.name)
+        return stand_ins.stand_in(spec.name) if self._bare else types.ModuleType(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        if module.__name__ not in self._texts:
+        name = module.__name__
+        if name not in self._texts:
+            if not self._bare:
+                module.__dict__["__getattr__"] = lambda attribute: self._filled(module, attribute)
             return
-        path, text = self._texts[module.__name__]
+        path, text = self._texts[name]
         shown = f"<{path}>"
         # Triton reads a kernel's source back through inspect, which asks linecache.
         linecache.cache[shown] = (len(text), None, text.splitlines(keepends=True), shown)
         module.__file__ = shown
         exec(compile(text, shown, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - what was asked for
+
+    def _filled(self, package: types.ModuleType, attribute: str) -> Any:
+        """A name of an empty package: what the environment's own holds, which is executed now. A submodule is left to
+        the import that asks for it."""
+        name, real = f"{package.__name__}.{attribute}", package.__spec__.loader_state if package.__spec__ else None
+        submodule = name in self._texts or name in self._above
+        if submodule or real is None or importlib.machinery.PathFinder.find_spec(name, package.__path__) is not None:
+            raise AttributeError(attribute)
+        package.__dict__.pop("__getattr__", None)
+        real.loader.exec_module(package)
+        return getattr(package, attribute)
 
     def get_source(self, name: str) -> str | None:
         """For ``inspect`` and ``linecache``."""
@@ -76,8 +98,8 @@ class FromSource(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def load(texts: Mapping[str, tuple[str, str]], *, places: Mapping[str, str], device: str) -> Loaded:
     """Import the revision's modules. ``texts``: path and source by dotted name; ``places``: the module of a function.
 
-    Over the environment's vllm where it has one and its parts fit, else over stand-ins. Where a device is the CPU,
-    ``vllm.triton_utils`` is a stand-in in any case: vLLM's own leaves Triton out where there is no GPU.
+    Over the environment's vllm where it has one and its parts fit, else over stand-ins. On the CPU vLLM's own
+    ``vllm.triton_utils`` leaves Triton out, and gets it back.
     Raises ``NotLoaded``.
     """
     why = "this environment has no vllm"
@@ -102,9 +124,7 @@ def _load(
     sys.meta_path.insert(0, finder)
     try:
         if device == "cpu" and not bare:
-            importlib.import_module("vllm")
-            stand_ins.put(stand_ins.TRITON_UTILS)
-            over += ", its triton_utils stood in for"
+            stand_ins.with_triton()
         functions = {}
         for function, name in places.items():
             functions[function] = getattr(importlib.import_module(name), function)

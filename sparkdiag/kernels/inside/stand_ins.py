@@ -6,8 +6,8 @@ name may be imported, and using it raises ``NotHere``.
 
 from __future__ import annotations
 
+import importlib
 import logging
-import sys
 import types
 from typing import Any
 
@@ -38,9 +38,10 @@ def stand_in(name: str) -> types.ModuleType:
     return module
 
 
-def put(name: str) -> None:
-    """Have ``import name`` find its stand-in, whatever the environment has."""
-    sys.modules[name] = stand_in(name)
+def with_triton() -> None:
+    """Give the environment's own ``vllm.triton_utils`` the Triton that is here: it leaves it out without a GPU."""
+    module = importlib.import_module(TRITON_UTILS)
+    module.__dict__.update({name: stand_in(TRITON_UTILS).__dict__[name] for name in ("triton", "tl", "HAS_TRITON")})
 
 
 def _logger(name: str) -> Any:
