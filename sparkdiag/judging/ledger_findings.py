@@ -166,8 +166,8 @@ def _shapes(
 ) -> LedgerFinding:
     strange = sum(count for one, count in seen.items() if one.sizes not in shapes)
     says = (
-        f"ledger: {len(shapes)} shapes, at most {_shape(max(shapes))}",
-        f"stacks: {len({one.sizes for one in seen})} shapes in {seen.total()} samples",
+        f"ledger: {_shapes_of(len(shapes))}, the largest {_shape(max(shapes, key=lambda sizes: sizes[0] * sizes[1]))}",
+        f"stacks: {_shapes_of(len({one.sizes for one in seen}))} in {seen.total()} samples",
     )
     question = f"shapes of {signature.function}"
     if not seen:
@@ -272,5 +272,9 @@ def _counted(counts: Counter[str], what: str) -> str:
     return ", ".join(f"{name} in {count} {what}" for name, count in counts.most_common(4)) or "none"
 
 
+def _shapes_of(count: int) -> str:
+    return "1 shape" if count == 1 else f"{count} shapes"
+
+
 def _shape(sizes: tuple[int, int, int]) -> str:
-    return f"[{sizes[0]} × {sizes[1]}] over {sizes[2]} heads"
+    return f"{sizes[0]} × {sizes[1]} over {sizes[2]} heads"

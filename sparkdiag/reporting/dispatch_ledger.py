@@ -106,7 +106,7 @@ def _kernel(rank: RankLedger, kernel: KernelSeen) -> tuple[str, ...]:
     sizes = [kernel.rows_max, kernel.keys_max]
     plan = "–"
     if kernel.head_chunk_size is not None:
-        plan = f"{kernel.head_chunk_size} and {kernel.k_chunk_size}, {kernel.matmuls} matmuls by the plan"
+        plan = f"{kernel.head_chunk_size} and {kernel.k_chunk_size}, {kernel.matmuls:,} matmuls by the plan"
     return (
         code(kernel.function, at_most=80),
         code(rank.rank, at_most=60),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -27,7 +28,12 @@ from sparkdiag.scenario.model import Scenario
 
 LAB = load_scenario("lab")
 ENTRY, FUSED, LOGITS = "sparse_attn_indexer", "fp8_fp4_mqa_topk_indices", "fp8_fp4_mqa_logits"
-SM12X, TORCH, TRITON, TOPK = "_fp8_mqa_logits_sm12x", "_fp8_mqa_logits_torch", "fp8_mqa_logits_triton", "fp8_mqa_topk_triton"
+SM12X, TORCH, TRITON, TOPK = (
+    "_fp8_mqa_logits_sm12x",
+    "_fp8_mqa_logits_torch",
+    "fp8_mqa_logits_triton",
+    "fp8_mqa_topk_triton",
+)
 PAGED = "fp8_fp4_paged_mqa_logits"
 WATCHED = (ENTRY, FUSED, LOGITS, PAGED, SM12X, TORCH, TRITON, TOPK)
 SENT_S, LATE_S = 100.0, 10_000.0
@@ -140,7 +146,7 @@ class Rank:
         self.lines.append(DispatchTotals(pid=self.pid, counts=also, dropped=dropped))
 
 
-def tensors(rows: int, keys: int) -> Facts:
+def tensors(rows: int, keys: int) -> Any:
     """Arguments of the dispatch: q and its scale, keys and theirs."""
     return {"q": [f"float8_e4m3fn[{rows}, 4, 48]", None], "kv": [f"float8_e4m3fn[{keys}, 48]", f"float32[{keys}]"]}
 
@@ -191,8 +197,18 @@ def stored(
     )
 
 
-def summary(*ranks: Rank, scenario: Scenario = LAB, **changes: object) -> LedgerSummary:
-    return summarised(stored(*ranks, **changes), scenario)  # type: ignore[arg-type]
+def both(*made: Callable[[], None]) -> Callable[[], None]:
+    """One after the other."""
+
+    def run() -> None:
+        for one in made:
+            one()
+
+    return run
+
+
+def summary(*ranks: Rank, scenario: Scenario = LAB, **changes: Any) -> LedgerSummary:
+    return summarised(stored(*ranks, **changes), scenario)
 
 
 def only(found: LedgerSummary) -> RankLedger:
