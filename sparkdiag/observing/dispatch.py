@@ -151,14 +151,12 @@ def _read_from(path: Path, offset: int) -> bytes:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return b""
-    with os.fdopen(fd, "rb", buffering=0) as file:
-        try:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                return b""
-            file.seek(offset)
-            return file.read(READ_LIMIT_BYTES) or b""
-        except OSError:
-            return b""
+    try:
+        return os.pread(fd, READ_LIMIT_BYTES, offset) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
 
 
 class DispatchFollower:

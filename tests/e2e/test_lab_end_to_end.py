@@ -146,6 +146,45 @@ def test_the_source_says_what_the_stacks_show(dcp1: dict[str, Any], dcp2: dict[s
     assert dcp1["route"]["answer"] in ("agree", "not compared")  # a fast kernel may never be on a stack
 
 
+def test_the_ledger_of_the_stall_tells_the_same_story_as_stacks_route_and_plan(dcp2: dict[str, Any]) -> None:
+    ledger = dcp2["ledger"]
+    assert ledger["expected_chunks"] == 64 and ledger["dropped"] == 0
+    assert {rank["rank"] for rank in ledger["ranks"]} == {"TP0 DCP0", "TP1 DCP1"}
+    for rank in ledger["ranks"]:
+        chunks, fused = rank["chunks"], rank["fused"]
+        assert (rank["dcp_world_size"], rank["whole_in"], rank["counted"]) == (2, SUSPECT, "chunks")
+        assert 1 <= chunks <= 64 and fused["not_tried"] == chunks and fused["unexplained"] == 0
+        assert fused["not_tried_because"] == [{"fact": "dcp_world_size", "value": 2, "chunks": chunks}]
+        (kernel,) = rank["kernels"]
+        assert (kernel["function"], kernel["head_chunk_size"], kernel["k_chunk_size"]) == (SUSPECT, 1, 1)
+        assert kernel["clean_logits"] == [False]
+    assert (
+        f"because dcp_world_size = 2; every indexer layer of every chunk in {SUSPECT}, head_chunk_size 1"
+        in (ledger["sentence"])
+    )
+    answers = {finding["question"]: finding["answer"] for finding in ledger["findings"]}
+    assert set(answers) == {
+        "DCP size",
+        "why not fused",
+        "which kernel",
+        "which kernel by the source",
+        f"shapes of {SUSPECT}",
+        "heads a pass",
+        "keys a pass",
+    }
+    assert set(answers.values()) == {"agree"}, ledger["findings"]
+
+
+def test_the_ledger_of_the_healthy_run_shows_the_fused_path_accepted(dcp1: dict[str, Any]) -> None:
+    ledger = dcp1["ledger"]
+    assert "fused path accepted in 64 of 64 chunks" in ledger["sentence"]
+    assert len(ledger["ranks"]) == 2
+    for rank in ledger["ranks"]:
+        assert (rank["chunks"], rank["layers"], rank["missing"]) == (64, 3, 0)
+        assert (rank["fused"]["accepted"], rank["whole_in"]) == (64, "fp8_mqa_topk_triton")
+    assert "disagree" not in {finding["answer"] for finding in ledger["findings"]}
+
+
 def test_the_report_answers_the_two_questions_on_its_first_screen(dcp2: dict[str, Any]) -> None:
     screen = "\n".join((Path(dcp2["run_dir"]) / "report.md").read_text(encoding="utf-8").splitlines()[:40])
     assert SUSPECT in screen
@@ -158,7 +197,7 @@ def test_an_old_run_is_judged_again_offline_and_comes_out_the_same(dcp2: dict[st
     again = sparkdiag("report", dcp2["run_dir"], cwd=folder, expect=0)
     for key in ("outcome", "mode", "kind", "function"):
         assert again["verdict"][key] == dcp2["verdict"][key]
-    assert again["route"] == dcp2["route"]
+    assert (again["route"], again["ledger"]) == (dcp2["route"], dcp2["ledger"])
 
 
 def test_a_server_that_somebody_else_started_is_found_and_diagnosed(watched: dict[str, Any], folder: Path) -> None:
