@@ -3,6 +3,7 @@
 Each source can be wrong in its own way. A disagreement is a finding to show; the verdict does not change by it.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -243,16 +244,21 @@ def _entry(scenario: Scenario) -> str:
 
 
 def _frames(sources: Sources, names: Iterable[str]) -> Iterator[tuple[int, str, Frame]]:
-    """In usable samples of the model's processes during the prefill, the outermost frame of any of ``names``."""
+    """In usable samples of the model's processes during the prefill, the outermost frame of any of ``names``; up to
+    where the ledger reaches: the call that a later sample shows may have no line yet."""
     observation: Observation = sources.stored.observation
     wanted, client = frozenset(names), observation.client
     pids = {worker.pid for worker in observation.workers}
     if client.sent is None:
         return
+    leaves = leaves_of(sources.scenario)
+    reach_s = {prefill.process.pid: prefill.reaches_s(leaves) for prefill in sources.prefills}
     for sample in observation.samples:
         if sample.pid not in pids or not sample.usable or sample.started_s < client.sent.t_s:
             continue
         if client.first_token_s is not None and sample.ended_s > client.first_token_s:
+            continue
+        if sample.ended_s > reach_s.get(sample.pid, math.inf):
             continue
         for thread in sample.threads:
             frame = next((frame for frame in reversed(thread.frames) if frame.name in wanted), None)

@@ -1,5 +1,6 @@
 """One rank's prefill as its ledger tells it: the fused path, the kernels, the call that was still open. Pure."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -36,6 +37,14 @@ class Prefill:
         of_it = [call for call in self.calls if call.function == signature.function]
         found = {shape_of(call, {signature.function: signature}).whole for call in of_it}
         return {sizes for sizes in found if sizes is not None}
+
+    def reaches_s(self, leaves: frozenset[str]) -> float:
+        """Until when every kernel that ran has its line: the end of the last call that returned, or for ever where a
+        kernel is known to be under way."""
+        calls = self.process.calls.values()
+        if any(call.took_s is None and call.function in leaves for call in calls):
+            return math.inf
+        return max((call.began_s + call.took_s for call in calls if call.took_s is not None), default=-math.inf)
 
 
 def prefill_of(process: ProcessLedger, window: Window, scenario: Scenario) -> Prefill:
