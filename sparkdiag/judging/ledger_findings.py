@@ -1,6 +1,8 @@
 """The ledger held against what else is known of the same run: stacks, route, chunk plan, DCP proof. Pure.
 
-Each source can be wrong in its own way. A disagreement is a finding to show; the verdict does not change by it.
+Each source can be wrong in its own way. A disagreement is a finding to show; the verdict does not change by it. Stacks
+are taken without stopping the process, so that now and then a frame's locals are torn (a ``k_chunk_size`` that was
+another frame's number, in 1 of 50 samples): what a single sample shows, or less than a tenth, contradicts nobody.
 """
 
 import math
@@ -46,11 +48,12 @@ def findings_of(sources: Sources) -> tuple[LedgerFinding, ...]:
 def _dcp_size(sources: Sources) -> LedgerFinding:
     proof = sources.stored.record.dcp
     told = {rank.dcp_world_size for rank in sources.ranks if rank.dcp_world_size is not None}
-    stacks = {
+    shown = Counter(
         value
         for _pid, _name, frame in _frames(sources, {_entry(sources.scenario)})
         if isinstance(value := frame.locals.get("dcp_world_size"), int)
-    }
+    )
+    stacks = {value for value, count in shown.items() if len(shown) == 1 or _weighs(count, of=shown.total())}
     proved = {proof.size} if proof is not None and proof.size is not None else set[int]()
     says = (
         f"ledger: {_listed(told)}",
@@ -100,7 +103,7 @@ def _kernel_and_stacks(sources: Sources) -> LedgerFinding:
     if not seen:
         because = "no sample of the prefill shows a watched kernel; a fast one may never be on a stack"
         return LedgerFinding(question=question, answer="not compared", says=says, because=because)
-    if other:
+    if _weighs(other.total(), of=seen.total()):
         because = f"on the stacks and not recorded: {_counted(other, 'samples')}"
         return LedgerFinding(question=question, answer="disagree", says=says, because=because)
     compared = any(name in called.get(pid, set()) for pid, name, _frame in _frames(sources, leaves))
@@ -173,14 +176,30 @@ def _shapes(
     question = f"shapes of {signature.function}"
     if not seen:
         return LedgerFinding(question=question, answer="not compared", says=says, because="no sample shows its locals")
-    dropped = any(rank.missing for rank in sources.ranks)
-    if strange:
-        because = f"{strange} samples show a shape that was not recorded"
-        if dropped:
-            because = f"{because}; some calls have no line"
-        answer = "not compared" if dropped else "disagree"
-        return LedgerFinding(question=question, answer=answer, says=says, because=because)
-    return LedgerFinding(question=question, answer="agree", says=says)
+    if strange and any(rank.missing for rank in sources.ranks):
+        because = f"{_samples(strange)} another shape than was recorded, and some calls have no line"
+        return LedgerFinding(question=question, answer="not compared", says=says, because=because)
+    return _held(question, says, wrong=strange, of=seen.total(), what="a shape that was not recorded")
+
+
+def _held(question: str, says: tuple[str, ...], *, wrong: int, of: int, what: str) -> LedgerFinding:
+    """What samples come to of which some show something else."""
+    if _weighs(wrong, of=of):
+        return LedgerFinding(question=question, answer="disagree", says=says, because=f"{_samples(wrong)} {what}")
+    if wrong == of:
+        because = f"the only sample shows {what}; one alone may be torn"
+        return LedgerFinding(question=question, answer="not compared", says=says, because=because)
+    because = f"{_samples(wrong)} {what}: so few may be torn readings" if wrong else ""
+    return LedgerFinding(question=question, answer="agree", says=says, because=because)
+
+
+def _weighs(count: int, *, of: int) -> bool:
+    """Whether so many samples are no torn readings."""
+    return count >= 2 and count * 10 > of
+
+
+def _samples(count: int) -> str:
+    return "1 sample shows" if count == 1 else f"{count} samples show"
 
 
 def _passes(
@@ -195,12 +214,12 @@ def _passes(
     plans = [plan for sizes in shapes if (plan := plan_of(signature, sizes, scenario)) is not None]
     planned = {plan.head_chunk_size if heads else plan.k_chunk_size for plan in plans}
     shown = Counter[int]()
-    wrong = Counter[int]()
+    wrong = 0
     for one, count in seen.items():
         value = one.heads_step if heads else one.keys_step
         shown[value] += count
         if value not in _allowed(signature, one, scenario, heads=heads):
-            wrong[value] += count
+            wrong += count
     name = loop.step or loop.index
     says = (
         f"plan: {name} {_listed(planned)} for the shapes that were passed",
@@ -209,10 +228,8 @@ def _passes(
     question = "heads a pass" if heads else "keys a pass"
     if not shown:
         return LedgerFinding(question=question, answer="not compared", says=says, because="no sample shows its locals")
-    if wrong:
-        because = f"{wrong.total()} samples show another value than the plan has for their own shape"
-        return LedgerFinding(question=question, answer="disagree", says=says, because=because)
-    return LedgerFinding(question=question, answer="agree", says=says)
+    what = "another value than the plan has for their own shape"
+    return _held(question, says, wrong=wrong, of=shown.total(), what=what)
 
 
 def _allowed(signature: Signature, one: _Seen, scenario: Scenario, *, heads: bool) -> set[int]:

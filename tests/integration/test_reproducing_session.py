@@ -110,6 +110,7 @@ def reproduce(
     control: bool = False,
     package_path: str | None = None,
     routed: Callable[[Scenario], Scenario] = lambda made: made,
+    probe: bool = True,
     **changes: int,
 ) -> tuple[RunFolder, RunRecord]:
     environment = Environment(
@@ -131,6 +132,7 @@ def reproduce(
         runs_dir=str(tmp_path / "runs"),
         baseline_s=baseline_s,
         control=control,
+        probe=probe,
         command=("sparkdiag", "repro", "--api-key", "hunter2secret"),
     )
     return session.reproduce(request, view=view or Silent())

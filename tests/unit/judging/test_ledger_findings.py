@@ -76,8 +76,16 @@ def test_without_a_sample_only_the_proof_is_compared() -> None:
     ],
 )
 def test_a_difference_is_told_and_of_the_right_question(changes: dict[str, Any], question: str) -> None:
-    told = answers(rank_at(), sample(), sample(**changes))
+    told = answers(rank_at(), sample(), sample(**changes), sample(**changes))
     assert [name for name, answer in told.items() if answer == "disagree"] == [question]
+
+
+@pytest.mark.parametrize("changes", [{"k_chunk_size": 200_000}, {"seq_len_kv": 9}, {"dcp": 7}, {"kernel": TRITON}])
+def test_a_single_torn_reading_contradicts_nobody(changes: dict[str, Any]) -> None:
+    told = found(rank_at(), *[sample()] * 20, sample(**changes))
+    assert {one.answer for one in told.values()} == {"agree"}
+    alone = answers(rank_at(), sample(**changes))
+    assert "disagree" not in {answer for name, answer in alone.items() if name != "DCP size"}
 
 
 def test_another_proof_disagrees() -> None:
@@ -95,7 +103,7 @@ def test_a_sample_of_after_the_last_line_shows_what_may_have_none_yet() -> None:
     late = sample(seq_len_kv=700, at_s=rank.now_s + 0.5)
     assert answers(rank, sample(), late)[SHAPES] == "agree"
     rank.entry(0, partial(rank.logits, ends=False), ends=False)
-    assert answers(rank, sample(), late)[SHAPES] == "disagree"
+    assert answers(rank, sample(), late, late)[SHAPES] == "disagree"
 
 
 def test_a_kernel_that_could_not_be_recorded_is_no_contradiction() -> None:
