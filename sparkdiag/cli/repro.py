@@ -127,7 +127,7 @@ def _request(
         typer.echo(redact_text(f"--repo {repo} is not looked at: the lab has a git history of its own"), err=True)
     extra_args = tuple(context.args)
     _check_flags(extra_args, repo=repo, baseline_s=flags["baseline_s"])
-    if flags["probe_sync"] and not flags["probe"]:
+    if flags.get("probe_sync") and not flags.get("probe", True):
         raise UsageError("--probe-sync needs the probe that --no-probe leaves out", remedy="give one of the two")
     loaded = override(resolved.scenario, extra_args=extra_args, **overrides | {"model": resolved.model})
     require_model(loaded)
