@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sparkdiag.evidence.ledger import DispatchCall, FusedSeen, GuardSeen, KernelSeen, RankLedger
-from sparkdiag.judging.ledger_calls import ProcessLedger, Window, prefill_calls, shape_of
+from sparkdiag.judging.ledger_calls import ProcessLedger, Shape, Window, prefill_calls, shape_of
 from sparkdiag.judging.ledger_chunks import (
     Chunk,
     Part,
@@ -175,12 +175,11 @@ def leaves_of(scenario: Scenario) -> frozenset[str]:
 
 
 def kernels_in(part: Part, prefill: Prefill, leaves: frozenset[str]) -> list[DispatchCall]:
-    """The part's outermost kernels; the fused call itself, where it did the work and shows none below it."""
-    found = [
-        call
-        for call in part.calls
-        if call.function in leaves and not any(above.function in leaves for above in prefill.process.chain(call))
-    ]
+    """The part's innermost kernels: one that called another did not do the work itself. The fused call itself, where
+    it did the work and shows none below it."""
+    found = [call for call in part.calls if call.function in leaves]
+    callers = {above.number for call in found for above in prefill.process.chain(call)}
+    found = [call for call in found if call.number not in callers]
     if not found and part.fused is not None and part.way == "accepted":
         return [part.fused]
     return found
@@ -222,7 +221,7 @@ def _kernels(prefill: Prefill, window: Window, scenario: Scenario) -> Iterable[K
 
 def _kernel(name: str, kernel: _Kernel, prefill: Prefill, window: Window, scenario: Scenario) -> KernelSeen:
     signatures = {one.function: one for one in scenario.signatures}
-    shapes = [shape_of(call, signatures) for call in kernel.calls]
+    shapes = [_passed_on(call, prefill, signatures) for call in kernel.calls]
     plans = [plan for shape in shapes if (plan := plan_of(signatures.get(name), shape.whole, scenario)) is not None]
     largest = max(plans, key=lambda plan: plan.rows * plan.keys, default=None)
     return KernelSeen(
@@ -241,6 +240,12 @@ def _kernel(name: str, kernel: _Kernel, prefill: Prefill, window: Window, scenar
         matmuls=sum(plan.matmuls for plan in plans) if plans else None,
         clean_logits=tuple(sorted({value for call in kernel.calls for value in _clean_logits(prefill, call)})),
     )
+
+
+def _passed_on(call: DispatchCall, prefill: Prefill, signatures: dict[str, Signature]) -> Shape:
+    """The call's sizes; those of its nearest caller that shows them, where its own parameters do not."""
+    shapes = (shape_of(one, signatures) for one in (call, *prefill.process.chain(call)))
+    return next((shape for shape in shapes if shape.whole is not None), shape_of(call, signatures))
 
 
 def plan_of(signature: Signature | None, sizes: tuple[int, int, int] | None, scenario: Scenario) -> ChunkPlan | None:
