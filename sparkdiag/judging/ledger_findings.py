@@ -38,6 +38,16 @@ class Sources:
                 found[kernel.function] += kernel.calls
         return found
 
+    def callers_of(self, kernel: str) -> set[str]:
+        """The watched functions that it was called from: the source's kernel may be one that calls another."""
+        return {
+            above.function
+            for prefill in self.prefills
+            for call in prefill.calls
+            if call.function == kernel
+            for above in prefill.process.chain(call)
+        }
+
 
 def findings_of(sources: Sources) -> tuple[LedgerFinding, ...]:
     """One for each question that more than one source may answer, in the order in which a reviewer asks."""
@@ -94,7 +104,8 @@ def _kernel_and_stacks(sources: Sources) -> LedgerFinding:
     seen: Counter[str] = Counter()
     other: Counter[str] = Counter()
     recorded = {prefill.process.pid: prefill for prefill in sources.prefills}
-    called = {rank.pid: {kernel.function for kernel in rank.kernels} for rank in sources.ranks}
+    # A kernel may be called by another: a sample can show either.
+    called = {prefill.process.pid: prefill.functions for prefill in sources.prefills}
     for pid, name, _frame in _frames(sources, leaves):
         seen[name] += 1
         if pid in recorded and name in recorded[pid].process.wrapped and name not in called.get(pid, set()):
@@ -127,7 +138,8 @@ def _kernel_and_route(sources: Sources) -> LedgerFinding | None:
     if agreement.answer == "not compared" and ("the server runs" in agreement.because):
         return LedgerFinding(question=question, answer="not compared", says=says, because=agreement.because)
     ways = {name for reached in route.reached for name in call_chain(reached)}
-    wrong = [name for name in kernels if name not in ways]
+    ends = {reached.function for reached in route.reached}
+    wrong = [name for name in kernels if name not in ways and not ends & sources.callers_of(name)]
     answer = "disagree" if wrong else "agree"
     because = f"by the source this is not reached: {', '.join(wrong)}" if wrong else ""
     return LedgerFinding(question=question, answer=answer, says=says, because=because)
@@ -261,7 +273,7 @@ def _entry(scenario: Scenario) -> str:
 
 
 def _frames(sources: Sources, names: Iterable[str]) -> Iterator[tuple[int, str, Frame]]:
-    """In usable samples of the model's processes during the prefill, the outermost frame of any of ``names``; up to
+    """In usable samples of the model's processes during the prefill, the innermost frame of any of ``names``; up to
     where the ledger reaches: the call that a later sample shows may have no line yet."""
     observation: Observation = sources.stored.observation
     wanted, client = frozenset(names), observation.client
@@ -278,7 +290,7 @@ def _frames(sources: Sources, names: Iterable[str]) -> Iterator[tuple[int, str, 
         if sample.ended_s > reach_s.get(sample.pid, math.inf):
             continue
         for thread in sample.threads:
-            frame = next((frame for frame in reversed(thread.frames) if frame.name in wanted), None)
+            frame = next((frame for frame in thread.frames if frame.name in wanted), None)
             if frame is not None:
                 yield sample.pid, frame.name, frame
                 break

@@ -32,6 +32,11 @@ class Prefill:
     """Whether chunks could be told from each other."""
     refuted: tuple[LedgerGuard, ...]
 
+    @property
+    def functions(self) -> set[str]:
+        """All that was called in the prefill."""
+        return {call.function for call in self.calls}
+
     def sizes_of(self, signature: Signature) -> set[tuple[int, int, int]]:
         """The different (rows, keys, heads) that its function was called with."""
         of_it = [call for call in self.calls if call.function == signature.function]

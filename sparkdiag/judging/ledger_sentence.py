@@ -45,7 +45,10 @@ def alike(ranks: tuple[RankLedger, ...]) -> list[list[RankLedger]]:
 def _kind(rank: RankLedger) -> object:
     """What is said of a rank, with a count as what it is of all its chunks."""
     fused, kernels = rank.fused, tuple(sorted(kernel.function for kernel in rank.kernels))
-    of_all = lambda count: "all" if count == rank.chunks else count  # noqa: E731
+
+    def of_all(count: int) -> int | str:
+        return "all" if count == rank.chunks else count
+
     ways: tuple[object, ...] = ()
     if fused is not None:
         because = tuple((one.fact, str(one.value), of_all(one.chunks)) for one in fused.not_tried_because)

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any, Literal
 
 import pytest
-from ledger_case import ENTRY, FUSED, LOGITS, SENT_S, SM12X, TOPK, TORCH, TRITON, Rank, stored, summary
+from ledger_case import ENTRY, FUSED, LOGITS, SENT_S, SM12X, TOPK, TORCH, TRITON, Rank, stored, summary, tensors
 
 from sparkdiag.evidence.ledger import LedgerFinding
 from sparkdiag.evidence.route import Reached, Route, RouteConfig, TrailStep, Truth
@@ -165,3 +165,17 @@ def test_a_route_to_elsewhere_disagrees() -> None:
 def test_an_open_route_is_not_compared() -> None:
     told = with_route(rank_at(), predicted(TOPK, exact=False))
     assert told["which kernel by the source"].answer == "not compared"
+
+
+def test_a_kernel_that_calls_a_kernel_is_the_route_s_and_the_inner_one_did_the_work() -> None:
+    rank = Rank()
+    rank.begin()
+
+    def outer() -> None:
+        rank.call(TRITON, lambda: rank.call(TORCH, **tensors(256, 512)), **tensors(256, 512))
+
+    for _ in range(3):
+        rank.step(body=outer)
+    told = with_route(rank, predicted(TRITON))
+    assert told["which kernel by the source"].answer == told["which kernel"].answer == "agree"
+    assert answers(rank, sample(TRITON), sample(TRITON))["which kernel"] == "agree"
