@@ -1,7 +1,7 @@
 """What the stand-ins call: one record a call, made in the server's own threads, so without locks and in little time.
 
-A call costs about a microsecond when it is only counted. A line is made of it when it took long, or when few lines
-were made lately: any prefill has a line for every call, a decode at thousands of calls a second has not.
+A call costs one or two microseconds when it is only counted; a line some ten times that (``budget.py`` says who has
+one).
 """
 
 import itertools
@@ -11,58 +11,48 @@ from collections import deque
 from time import monotonic
 from typing import Any
 
+from . import budget, device
 from .facts import Facts
 from .summaries import Summaries, class_name
 
-SLOW_S = 0.002
-"""A call of this length always gets its line: making it is below 1 % of that."""
-LINES_AT_ONCE = 20_000.0
-"""Lines beyond the rate below: the incident's whole prefill, 58 chunks of 61 layers, however fast it is."""
-LINES_PER_S = 400.0
-MOST_OVERDRAWN = -2_000.0
+SLOW_S = 0.004
+"""A call of this length always has its line: making it is below 1 % of that."""
 MOST_WAITING = 50_000
 """Lines not yet written; twice a second they are."""
 MOST_COUNTS = 500
 """Different answers under different facts, a thread; beyond that:"""
 OTHER = "<other>"
+MOST_NAMED = 32
+"""Values of ``*args`` and ``**kwargs`` that are told."""
 
 
 class Call:
-    """One call under way."""
+    """One call under way. Filled in by ``Recorded.begin``: an ``__init__`` would cost as much as all the rest."""
 
-    __slots__ = (
-        "arguments",
-        "began",
-        "capturing",
-        "detailed",
-        "function",
-        "number",
-        "parent",
-        "synced",
-        "told",
-        "under",
-    )
+    __slots__ = ("arguments", "began", "budget", "detailed", "function", "lane", "number", "outer", "synced", "told")
 
     arguments: "tuple[Any, ...]"
     began: float
-    capturing: bool
+    budget: budget.Budget
     detailed: bool
+    """Whether it will have its line."""
     function: "Recorded"
+    lane: "Lane"
     number: int
-    parent: "int | None"
+    outer: "Call | None"
     synced: bool
     told: bool
-    under: "Lane"
+    """Whether its line was written while it went on."""
 
 
 class Lane:
-    """One thread of the server: its calls under way, innermost last, and its counts."""
+    """One thread of the server: its innermost call under way, and its counts."""
 
-    __slots__ = ("counts", "ident", "stack", "unwritten")
+    __slots__ = ("counts", "ident", "inner", "unwritten")
 
     def __init__(self, ident: int) -> None:
         self.ident = ident
-        self.stack: list[Call] = []
+        self.inner: Call | None = None
         self.counts: dict[tuple[int, str, tuple[Any, ...]], list[float]] = {}
         self.unwritten = 0
 
@@ -80,20 +70,18 @@ class Recorder:
 
     def start(self) -> None:
         """From nothing: at first, and in a forked child, which has none of its parent's threads."""
+        now = monotonic()
         self.on = True
         self.numbers = itertools.count(1)
         self.lanes: dict[int, Lane] = {}
         self.waiting: deque[tuple[Any, ...]] = deque()
         self.dropped = 0
-        self.tokens = LINES_AT_ONCE
-        self.refilled = monotonic()
+        self.prefill = budget.Budget(at_once=budget.PREFILL_AT_ONCE, per_s=budget.PREFILL_PER_S, now_s=now)
+        self.others = budget.Budget(at_once=budget.OTHERS_AT_ONCE, per_s=budget.OTHERS_PER_S, now_s=now)
 
-    def may_detail(self, now: float) -> bool:
-        """Whether an outermost call may have a line, and those within it."""
-        tokens = min(LINES_AT_ONCE, self.tokens + (now - self.refilled) * LINES_PER_S)
-        self.refilled = now
-        self.tokens = tokens
-        return tokens > 0
+    def lane(self, ident: int) -> Lane:
+        """A thread that was not seen before."""
+        return self.lanes.setdefault(ident, Lane(ident))
 
     def keep(self, line: "tuple[Any, ...]") -> None:
         """For the probe's thread to write."""
@@ -104,19 +92,33 @@ class Recorder:
 
     def called(self) -> bool:
         """Whether any call was seen."""
-        return any(lane.counts or lane.stack for lane in list(self.lanes.values()))
+        return any(lane.counts or lane.inner for lane in list(self.lanes.values()))
 
 
 class Recorded:
-    """One watched function."""
+    """One watched function. ``inner_names``: what ``*args`` stand for, where it passes them to a function it wraps."""
 
-    def __init__(self, recorder: Recorder, *, name: str, module: str, role: str, parameters: "tuple[str, ...]") -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        *,
+        name: str,
+        module: str,
+        role: str,
+        parameters: "tuple[str, ...]",
+        stars: "tuple[bool, bool]" = (False, False),
+        inner_names: "tuple[str, ...]" = (),
+    ) -> None:
         self.recorder = recorder
         self.name = name
         self.module = module
         self.role = role
         self.parameters = parameters
+        self.stars = stars
+        self.inner_names = inner_names
         self.sync = recorder.sync_wanted and role == "leaf"
+        self.sized: int | None = None
+        """Which argument tells how many rows a call has."""
         self.index = len(recorder.functions)
         recorder.functions.append(self)
 
@@ -128,25 +130,23 @@ class Recorded:
         ident = get_ident()
         lane = recorder.lanes.get(ident)
         if lane is None:
-            lane = recorder.lanes[ident] = Lane(ident)
+            lane = recorder.lane(ident)
         call = Call()
         call.function = self
         call.arguments = arguments
-        call.under = lane
+        call.lane = lane
         call.number = next(recorder.numbers)
-        call.told = call.synced = call.capturing = False
-        stack = lane.stack
-        if self.sync:
-            call.synced = _synchronized()
+        call.told = False
+        call.synced = self.sync and device.synchronized()
+        call.outer = outer = lane.inner
         call.began = began = monotonic()
-        if stack:
-            outer = stack[-1]
-            call.parent = outer.number
-            call.detailed = outer.detailed and recorder.tokens > MOST_OVERDRAWN
+        if outer is not None:
+            call.budget = own = outer.budget
+            call.detailed = outer.detailed and own.left > budget.MOST_OVERDRAWN
         else:
-            call.parent = None
-            call.detailed = recorder.may_detail(began)
-        stack.append(call)
+            call.budget = own = recorder.prefill if self._many_rows(arguments) else recorder.others
+            call.detailed = own.allows(began)
+        lane.inner = call
         return call
 
     def returned(self, call: "Call | None", result: object) -> None:
@@ -155,9 +155,19 @@ class Recorded:
             return
         try:
             if call.synced:
-                call.synced = _synchronized()
+                call.synced = device.synchronized()
             took = monotonic() - call.began
-            self._ended(call, took, self.recorder.summaries.answer(result), result, None)
+            call.lane.inner = call.outer  # also past what an exception out of nowhere left there
+            if call.detailed or took >= SLOW_S:
+                facts = self._detail(call, took, result, None)
+            else:
+                facts = ()
+                call.lane.unwritten += 1
+            call.arguments = ()
+            answers = self.recorder.summaries.answers
+            kind = type(result)
+            answer = answers[result] if result is None or kind is bool else answers.get(kind)
+            self._count(call.lane, answer or self.recorder.summaries.answer(result), facts, took)
         except Exception:
             self.recorder.dropped += 1
 
@@ -167,24 +177,17 @@ class Recorded:
             return
         try:
             took = monotonic() - call.began
+            call.lane.inner = call.outer
             call.synced = False
             kind = sys.exc_info()[0]
             name = class_name(kind) if kind is not None else "?"
-            self._ended(call, took, "raised " + name, None, name)
+            facts = self._detail(call, took, None, name)
+            call.arguments = ()
+            self._count(call.lane, "raised " + name, facts, took)
         except Exception:
             self.recorder.dropped += 1
 
-    def _ended(self, call: Call, took: float, answer: str, result: object, raised: "str | None") -> None:
-        lane = call.under
-        stack = lane.stack
-        while stack and stack.pop() is not call:  # what an exception out of nowhere left there
-            pass
-        facts: tuple[Any, ...] = ()
-        if call.detailed or took >= SLOW_S:
-            facts = self._detail(call, took, result, raised)
-        else:
-            lane.unwritten += 1
-        call.arguments = ()
+    def _count(self, lane: Lane, answer: str, facts: "tuple[Any, ...]", took: float) -> None:
         counts = lane.counts
         key = (self.index, answer, facts)
         count = counts.get(key)
@@ -196,61 +199,57 @@ class Recorded:
         count[1] += took
 
     def _detail(self, call: Call, took: float, result: object, raised: "str | None") -> "tuple[Any, ...]":
-        """Make its line, and that of the calls around it; the facts that are counted."""
+        """Make its line, and see to those of the calls around it; the facts that are counted."""
         recorder = self.recorder
-        recorder.tokens -= 1
-        for outer in call.under.stack:
+        call.budget.left -= 1
+        outer = call.outer
+        parent = outer.number if outer is not None else None
+        while outer is not None and not outer.detailed:
             outer.detailed = True
-        summaries = recorder.summaries
-        seen = {} if self.role == "entry" else recorder.facts.seen(sys._getframe(3).f_back)
-        answer = None if raised else summaries.value(result)
+            outer = outer.outer
+        # Outwards: returned or raised, the stand-in.
+        seen = {} if self.role == "entry" else recorder.facts.seen(sys._getframe(2).f_back)
+        answer = None if raised else recorder.summaries.value(result)
+        arguments = self.told_arguments(call.arguments)
+        capturing = device.capturing()
         recorder.keep(
-            (
-                call.number,
-                call.parent,
-                self,
-                call.began,
-                took,
-                call.synced,
-                _capturing(),
-                self.told_arguments(call),
-                answer,
-                raised,
-                seen,
-            )
+            (call.number, parent, self, call.began, took, call.synced, capturing, arguments, answer, raised, seen)
         )
         return recorder.facts.counted(seen)
 
-    def told_arguments(self, call: Call) -> "dict[str, Any]":
+    def _many_rows(self, arguments: "tuple[Any, ...]") -> bool:
+        where = self.sized
+        if where is None:
+            where = self.sized = self._where_sized(arguments)
+        if where < 0:
+            return False
+        shape = self.recorder.summaries.shape(arguments[where])
+        return bool(shape) and shape[0] >= budget.MANY_ROWS
+
+    def _where_sized(self, arguments: "tuple[Any, ...]") -> int:
+        for where, value in enumerate(arguments):
+            if self.recorder.summaries.shape(value):
+                return where
+        return -1
+
+    def told_arguments(self, arguments: "tuple[Any, ...]") -> "dict[str, Any]":
         """Summaries by parameter name."""
         value, texts = self.recorder.summaries.value, self.recorder.texts
-        return {name: value(one, text=name in texts) for name, one in zip(self.parameters, call.arguments)}  # noqa: B905
+        if not any(self.stars):
+            return {name: value(one, text=name in texts) for name, one in zip(self.parameters, arguments)}  # noqa: B905
+        return {name: value(one, text=name in texts) for name, one in self._spread(arguments)[:MOST_NAMED]}
 
-
-def _cuda() -> "dict[str, Any] | None":
-    """``torch.cuda``, where the server has initialised it."""
-    torch = sys.modules.get("torch.cuda")
-    if torch is None:
-        return None
-    names = vars(torch)
-    return names if names.get("_initialized") is True else None
-
-
-def _capturing() -> bool:
-    try:
-        cuda = _cuda()
-        return cuda is not None and bool(cuda["is_current_stream_capturing"]())
-    except Exception:
-        return False
-
-
-def _synchronized() -> bool:
-    """Wait for the device, if that may be done now."""
-    try:
-        cuda = _cuda()
-        if cuda is None or cuda["is_current_stream_capturing"]():
-            return False
-        cuda["synchronize"]()
-    except Exception:
-        return False
-    return True
+    def _spread(self, arguments: "tuple[Any, ...]") -> "list[tuple[str, Any]]":
+        """``*args`` under the names they have in the wrapped function, ``**kwargs`` under their own."""
+        several, by_name = self.stars
+        plain = len(self.parameters) - several - by_name
+        found = list(zip(self.parameters[:plain], arguments))  # noqa: B905
+        if several:
+            names = self.inner_names[plain:]
+            extra = arguments[plain]
+            found += zip(names, extra)  # noqa: B905
+            if len(extra) > len(names):
+                found.append((self.parameters[plain], extra[len(names) :]))
+        if by_name:
+            found += arguments[-1].items()
+        return found

@@ -138,22 +138,23 @@ class Ledger:
     def _open_calls(self, now: float) -> "list[dict[str, Any]]":
         lines = []
         for lane in list(self.recorder.lanes.values()):
-            for call in list(lane.stack):
+            call = lane.inner
+            while call is not None:
                 if not call.told and now - call.began > OPEN_S:
                     call.told = True
                     with contextlib.suppress(Exception):
-                        lines.append(self._open_line(call))
+                        lines.append(self._open_line(call, thread=lane.ident))
+                call = call.outer
         return lines
 
-    def _open_line(self, call: Call) -> "dict[str, Any]":
+    def _open_line(self, call: Call, *, thread: int) -> "dict[str, Any]":
         function = call.function
         seen = {}
         if function.role != "entry":
-            seen = self.recorder.facts.seen(sys._current_frames().get(call.under.ident))
-        arguments = function.told_arguments(call)
-        return self._line(
-            (call.number, call.parent, function, call.began, None, False, False, arguments, None, None, seen)
-        )
+            seen = self.recorder.facts.seen(sys._current_frames().get(thread))
+        arguments = function.told_arguments(call.arguments)
+        parent = call.outer.number if call.outer is not None else None
+        return self._line((call.number, parent, function, call.began, None, False, False, arguments, None, None, seen))
 
     def _line(self, call: "tuple[Any, ...]") -> "dict[str, Any]":
         number, parent, function, began, took, synced, capturing, arguments, returned, raised, seen = call

@@ -11,6 +11,7 @@ LONGEST_TEXT = 200
 LONGEST_NAME = 100
 MOST_ITEMS = 16
 MOST_DEPTH = 3
+MOST_REMEMBERED = 1000
 LARGEST_INTEGER = 10**12
 """Below: sizes, not keys, addresses or a card's number."""
 
@@ -23,6 +24,9 @@ class Summaries:
     def __init__(self) -> None:
         self._tensors: frozenset[type] = frozenset()
         self._dtypes: dict[Any, str] = {}
+        self.answers: dict[Any, str] = {None: "None", True: "True", False: "False"}
+        """Short forms that are known: of the values above, and of classes."""
+        self._told: dict[tuple[Any, Any], str] = {}
 
     def learn_torch(self) -> None:
         """Look whether torch is there by now."""
@@ -66,7 +70,10 @@ class Summaries:
         kind = type(value)
         if kind in self._tensors:
             return self._dtype(value.dtype)  # type: ignore[attr-defined]
-        return f"<{class_name(kind)}>"
+        answer = f"<{class_name(kind)}>"
+        if self._tensors and len(self.answers) < MOST_REMEMBERED:
+            self.answers[kind] = answer
+        return answer
 
     def _items(self, values: "list[object]", *, text: bool, depth: int) -> Any:
         if depth >= MOST_DEPTH:
@@ -76,9 +83,24 @@ class Summaries:
             found.append(f"<{len(values) - MOST_ITEMS} more>")
         return found
 
+    def shape(self, value: object) -> "tuple[int, ...]":
+        """Of a tensor, or of the first of a tuple's; empty for anything else."""
+        if type(value) is tuple and value:
+            value = value[0]
+        if type(value) in self._tensors:
+            return value.shape  # type: ignore[attr-defined, no-any-return]
+        return ()
+
     def _tensor(self, tensor: Any) -> str:
-        sizes = [str(size) if type(size) is int else "?" for size in tensor.shape]
-        return f"{self._dtype(tensor.dtype)}[{', '.join(sizes)}]"
+        key = (tensor.dtype, tensor.shape)
+        told = self._told.get(key)
+        if told is None:
+            sizes = [str(size) if type(size) is int else "?" for size in key[1]]
+            told = f"{self._dtype(key[0])}[{', '.join(sizes)}]"
+            if len(self._told) >= MOST_REMEMBERED:
+                self._told.clear()
+            self._told[key] = told
+        return told
 
     def _dtype(self, dtype: Any) -> str:
         name = self._dtypes.get(dtype)

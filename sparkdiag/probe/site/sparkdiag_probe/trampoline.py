@@ -58,9 +58,12 @@ def why_not(function: FunctionType) -> "str | None":
 
 def parameters(code: CodeType) -> "tuple[str, ...]":
     """Names of all parameters in the order of the values that ``begin`` gets: ``*args`` and ``**kwargs`` last."""
-    flags = code.co_flags
-    extra = bool(flags & CO_VARARGS) + bool(flags & CO_VARKEYWORDS)
-    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + extra]
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + sum(stars(code))]
+
+
+def stars(code: CodeType) -> "tuple[bool, bool]":
+    """Whether it takes ``*args``, and ``**kwargs``."""
+    return bool(code.co_flags & CO_VARARGS), bool(code.co_flags & CO_VARKEYWORDS)
 
 
 def clone(function: FunctionType) -> FunctionType:

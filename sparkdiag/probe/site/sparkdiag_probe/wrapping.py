@@ -9,6 +9,7 @@ from .calls import Recorded, Recorder
 from .summaries import class_name
 
 MOST_REFUSED = 100
+MOST_WRAPPED = 10
 _module_dict = type.__dict__["__dict__"].__get__(ModuleType)["__dict__"].__get__
 
 
@@ -91,7 +92,15 @@ class Wrapper:
         module = function.__module__ if type(function.__module__) is str else where
         number = len(self.recorder.functions)
         new = trampoline.stand_in(code, number)
-        recorded = Recorded(self.recorder, name=name, module=module, role=role, parameters=trampoline.parameters(code))
+        recorded = Recorded(
+            self.recorder,
+            name=name,
+            module=module,
+            role=role,
+            parameters=trampoline.parameters(code),
+            stars=trampoline.stars(code),
+            inner_names=_inner_names(function),
+        )
         asks = _asks_torch()
         compiling = f"{trampoline.PREFIX}compiling{number}"
         function.__globals__.update(
@@ -147,6 +156,17 @@ def _underlying(value: object) -> "FunctionType | None":
     if kind.__name__ == "CustomOpDef" and kind.__module__ == "torch._library.custom_ops":
         return _underlying(vars(value).get("_init_fn"))
     return None
+
+
+def _inner_names(function: FunctionType) -> "tuple[str, ...]":
+    """Positional parameters of the function this one wraps, by ``functools.wraps``; its own where there is none."""
+    for _ in range(MOST_WRAPPED):
+        inner = function.__dict__.get("__wrapped__")
+        if type(inner) is not FunctionType:
+            break
+        function = inner
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount]
 
 
 def _what(value: object) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 LARGEST_FILE_BYTES = 32 << 20
 LARGEST_TOTALS_BYTES = 8 << 20
 """On top of that, so that the counts go on."""
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class LineFile:
@@ -20,7 +21,7 @@ class LineFile:
         room = LARGEST_FILE_BYTES + (LARGEST_TOTALS_BYTES if totals else 0) - self.written_bytes
         data, count = [b"\n"] if self._torn else [], 0
         for line in lines:
-            one = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+            one = _encode(line).encode() + b"\n"
             room -= len(one)
             if room < 0:
                 break
