@@ -2,6 +2,9 @@
 
 It never changes a result, never raises and never holds the server up: one daemon thread that sleeps, looks, and writes
 small files into ``$SPARKDIAG_PROBE_DIR``. Without that variable it does nothing at all.
+
+That thread is there all the same: from Python 3.12 on, ``os.fork()`` in a process that was single-threaded otherwise
+warns (DeprecationWarning) that it is not. ``trampoline.py`` says what else is different where functions are recorded.
 """
 
 import os

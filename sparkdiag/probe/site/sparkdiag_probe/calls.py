@@ -4,6 +4,7 @@ A call costs one or two microseconds when it is only counted; a line some ten ti
 one).
 """
 
+import contextlib
 import itertools
 import sys
 from _thread import get_ident
@@ -31,7 +32,8 @@ class Call:
 
     __slots__ = ("arguments", "began", "budget", "detailed", "function", "lane", "number", "outer", "synced", "told")
 
-    arguments: "tuple[Any, ...]"
+    arguments: "tuple[Any, ...] | dict[str, Any]"
+    """As they are told, where it has its line from the start: what the call does to them is not what it was given."""
     began: float
     budget: budget.Budget
     detailed: bool
@@ -125,7 +127,7 @@ class Recorded:
     def begin(self, arguments: "tuple[Any, ...]") -> "Call | None":
         """Before the original runs."""
         recorder = self.recorder
-        if not recorder.on:
+        if not recorder.on or recorder.summaries.tracing():
             return None
         ident = get_ident()
         lane = recorder.lanes.get(ident)
@@ -146,6 +148,8 @@ class Recorded:
         else:
             call.budget = own = recorder.prefill if self._many_rows(arguments) else recorder.others
             call.detailed = own.allows(began)
+        if call.detailed:
+            self._tell_now(call, arguments)
         lane.inner = call
         return call
 
@@ -217,6 +221,11 @@ class Recorded:
         )
         return recorder.facts.counted(seen)
 
+    def _tell_now(self, call: Call, arguments: "tuple[Any, ...]") -> None:
+        with contextlib.suppress(Exception):  # tried again, and counted as dropped, at the end
+            call.arguments = self.told_arguments(arguments)
+            call.began = monotonic()
+
     def _many_rows(self, arguments: "tuple[Any, ...]") -> bool:
         where = self.sized
         if where is None:
@@ -224,7 +233,7 @@ class Recorded:
         if where < 0:
             return False
         shape = self.recorder.summaries.shape(arguments[where])
-        return bool(shape) and shape[0] >= budget.MANY_ROWS
+        return bool(shape) and type(shape[0]) is int and shape[0] >= budget.MANY_ROWS
 
     def _where_sized(self, arguments: "tuple[Any, ...]") -> int:
         for where, value in enumerate(arguments):
@@ -232,8 +241,10 @@ class Recorded:
                 return where
         return -1
 
-    def told_arguments(self, arguments: "tuple[Any, ...]") -> "dict[str, Any]":
-        """Summaries by parameter name."""
+    def told_arguments(self, arguments: "tuple[Any, ...] | dict[str, Any]") -> "dict[str, Any]":
+        """Summaries by parameter name; as they are where they were made before."""
+        if isinstance(arguments, dict):
+            return arguments
         value, texts = self.recorder.summaries.value, self.recorder.texts
         if not any(self.stars):
             return {name: value(one, text=name in texts) for name, one in zip(self.parameters, arguments)}  # noqa: B905

@@ -5,6 +5,7 @@ No code of the server's is run: types are compared by identity, and a tensor's s
 
 import math
 import sys
+from collections.abc import Callable
 from typing import Any
 
 LONGEST_TEXT = 200
@@ -27,6 +28,8 @@ class Summaries:
         self.answers: dict[Any, str] = {None: "None", True: "True", False: "False"}
         """Short forms that are known: of the values above, and of classes."""
         self._told: dict[tuple[Any, Any], str] = {}
+        self.tracing: Callable[[], object] = _no_torch
+        """Whether ``torch.jit.trace`` is at work in this thread: a size that is asked for would get into its graph."""
 
     def learn_torch(self) -> None:
         """Look whether torch is there by now."""
@@ -38,6 +41,9 @@ class Summaries:
             parameter = vars(vars(torch).get("nn", object)).get("Parameter")
             # These exactly: a subclass may run code of its own when asked for its shape.
             self._tensors = frozenset({tensor, parameter} - {None})
+            asks = vars(sys.modules.get("torch._C", object)).get("_is_tracing")
+            if asks is not None:
+                self.tracing = asks
 
     def is_tensor(self, value: object) -> bool:
         """Whether it is one whose shape may be asked for."""
@@ -107,6 +113,10 @@ class Summaries:
         if name is None:
             name = self._dtypes[dtype] = str(dtype).rpartition(".")[2][:LONGEST_NAME]
         return name
+
+
+def _no_torch() -> bool:
+    return False
 
 
 def class_name(kind: type) -> str:

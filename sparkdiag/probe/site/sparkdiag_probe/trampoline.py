@@ -7,21 +7,25 @@ hashes the files of traced code, sees no other file. Its name is its own: on a s
 the original's frame.
 
 It finds what it calls among the globals of the watched function, because dynamo can trace a global and no constant that
-is an object. While torch traces, it is nothing but a call of the original. The arguments live until the call returns.
+is an object. While torch traces, it is nothing but a call of the original.
+
+What stays different: one frame more (``refusing.py`` leaves alone what would see it; not seen by it are functions that
+call each other in turns, and a helper that looks at the caller of its caller); the arguments live until the call
+returns, in the stand-in's own locals, so a function that drops one early to make room for its result frees nothing
+before it returns; ``__code__.co_name``, by which profilers name a frame, is the stand-in's; and scanners of a module's
+globals (doctest, ``inspect.getmembers``) find the original a second time, under a name with the prefix.
 """
 
 import ast
-import keyword
 from types import CodeType, FunctionType
 from typing import Any
 
+from . import refusing
+from .refusing import PREFIX
+
 NAME = "sparkdiag_recorded"
 """Name of the stand-in's frames."""
-PREFIX = "_sparkdiag_"
 CO_VARARGS, CO_VARKEYWORDS = 0x04, 0x08
-GENERATES = 0x20 | 0x80 | 0x100 | 0x200
-"""CO_GENERATOR, CO_COROUTINE, CO_ITERABLE_COROUTINE, CO_ASYNC_GENERATOR."""
-LOOKS_AT_CALLER = frozenset({"_getframe", "currentframe"})
 
 SOURCE = """
 def outer({free}):
@@ -46,14 +50,9 @@ def outer({free}):
 
 def why_not(function: FunctionType) -> "str | None":
     """Why this function cannot be recorded; None where it can."""
-    code = function.__code__
-    if code.co_flags & GENERATES:
-        return "a generator or coroutine: a call of it does not run it"
-    if LOOKS_AT_CALLER.intersection(code.co_names):
-        return "it looks at its caller's frame"
-    if not all(name.isidentifier() and not keyword.iskeyword(name) for name in parameters(code)):
+    if refusing.nameless(parameters(function.__code__)):
         return "its parameters have no names"
-    return None
+    return refusing.why_not(function)
 
 
 def parameters(code: CodeType) -> "tuple[str, ...]":

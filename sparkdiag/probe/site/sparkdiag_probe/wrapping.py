@@ -4,12 +4,11 @@ import sys
 from types import FunctionType, ModuleType
 from typing import Any
 
-from . import trampoline
+from . import refusing, trampoline
 from .calls import Recorded, Recorder
 from .summaries import class_name
 
 MOST_REFUSED = 100
-MOST_WRAPPED = 10
 _module_dict = type.__dict__["__dict__"].__get__(ModuleType)["__dict__"].__get__
 
 
@@ -102,15 +101,15 @@ class Wrapper:
             inner_names=_inner_names(function),
         )
         asks = _asks_torch()
-        compiling = f"{trampoline.PREFIX}compiling{number}"
+        compiling = f"{refusing.PREFIX}compiling{number}"
         function.__globals__.update(
             {
                 compiling: asks or _never,
-                f"{trampoline.PREFIX}original{number}": original,
-                f"{trampoline.PREFIX}begin{number}": recorded.begin,
-                f"{trampoline.PREFIX}returned{number}": recorded.returned,
-                f"{trampoline.PREFIX}raised{number}": recorded.raised,
-                f"{trampoline.PREFIX}exception{number}": Exception,
+                f"{refusing.PREFIX}original{number}": original,
+                f"{refusing.PREFIX}begin{number}": recorded.begin,
+                f"{refusing.PREFIX}returned{number}": recorded.returned,
+                f"{refusing.PREFIX}raised{number}": recorded.raised,
+                f"{refusing.PREFIX}exception{number}": Exception,
             }
         )
         if asks is None:
@@ -160,12 +159,8 @@ def _underlying(value: object) -> "FunctionType | None":
 
 def _inner_names(function: FunctionType) -> "tuple[str, ...]":
     """Positional parameters of the function this one wraps, by ``functools.wraps``; its own where there is none."""
-    for _ in range(MOST_WRAPPED):
-        inner = function.__dict__.get("__wrapped__")
-        if type(inner) is not FunctionType:
-            break
-        function = inner
-    code = function.__code__
+    *_, innermost = refusing.chain(function)
+    code = innermost.__code__
     return code.co_varnames[: code.co_argcount]
 
 
