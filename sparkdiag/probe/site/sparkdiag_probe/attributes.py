@@ -26,6 +26,7 @@ class Reader:
     """How one attribute of one class is read."""
 
     def __init__(self, kind: type, name: str) -> None:
+        self.kind = kind
         self.slot: Any = None
         self.namespace: Any = None
         self.default: object = MISSING
@@ -60,18 +61,19 @@ class Reader:
 class Attributes:
     def __init__(self, summaries: Summaries) -> None:
         self._summaries = summaries
-        self._readers: dict[tuple[type, str], Reader] = {}
+        self._readers: dict[tuple[int, str], Reader] = {}
+        """By the id of the class, which the reader keeps alive: its hash may be code of the server's."""
 
     def read(self, owner: object, name: str, *, depth: int = 0) -> object:
         """``MISSING`` where it cannot be had without running code."""
         if self._summaries.is_tensor(owner):
             return tuple(owner.shape) if name == "shape" else MISSING  # type: ignore[attr-defined]
         kind = type(owner)
-        reader = self._readers.get((kind, name))
+        reader = self._readers.get((id(kind), name))
         if reader is None:
             if len(self._readers) >= MOST_REMEMBERED:
                 self._readers.clear()
-            reader = self._readers[kind, name] = Reader(kind, name)
+            reader = self._readers[id(kind), name] = Reader(kind, name)
         if reader.steps is not None:
             return self._follow(owner, reader.steps, depth=depth + 1)
         if reader.slot is not None:

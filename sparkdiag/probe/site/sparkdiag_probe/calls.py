@@ -170,7 +170,11 @@ class Recorded:
             call.arguments = ()
             answers = self.recorder.summaries.answers
             kind = type(result)
-            answer = answers[result] if result is None or kind is bool else answers.get(kind)
+            answer = None
+            if result is None or kind is bool:
+                answer = answers[result]
+            elif type(kind) is type:  # another metaclass may hash in its own way
+                answer = answers.get(kind)
             self._count(call.lane, answer or self.recorder.summaries.answer(result), facts, took)
         except Exception:
             self.recorder.dropped += 1

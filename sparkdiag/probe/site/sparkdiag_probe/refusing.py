@@ -82,7 +82,10 @@ def _calls_itself(code: CodeType, function: FunctionType) -> bool:
     before = None
     for step in dis.get_instructions(code):
         if step.argval in own:
-            if step.opname in {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"}:
+            if step.opname in {"LOAD_GLOBAL", "LOAD_NAME"}:
+                return True
+            # A decorator's wrapper has the name of the function that it holds.
+            if step.opname == "LOAD_DEREF" and step.argval == function.__code__.co_name:
                 return True
             on_itself = before is not None and before.opname.startswith("LOAD_FAST") and before.argval == itself
             if step.opname in {"LOAD_ATTR", "LOAD_METHOD"} and itself is not None and on_itself:

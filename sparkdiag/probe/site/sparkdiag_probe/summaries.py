@@ -23,7 +23,9 @@ class Summaries:
     """Summaries of values. Tensors are known once torch is imported by the server; nothing is imported for them."""
 
     def __init__(self) -> None:
-        self._tensors: frozenset[type] = frozenset()
+        # Compared by identity: a class's own hash may be code of the server's.
+        self._tensor_class: Any = Summaries
+        self._parameter_class: Any = Summaries
         self._dtypes: dict[Any, str] = {}
         self.answers: dict[Any, str] = {None: "None", True: "True", False: "False"}
         """Short forms that are known: of the values above, and of classes."""
@@ -33,21 +35,22 @@ class Summaries:
 
     def learn_torch(self) -> None:
         """Look whether torch is there by now."""
-        if self._tensors:
+        if self._tensor_class is not Summaries:
             return
         torch = sys.modules.get("torch")
         tensor = vars(torch).get("Tensor") if torch is not None else None
         if isinstance(tensor, type):
             parameter = vars(vars(torch).get("nn", object)).get("Parameter")
             # These exactly: a subclass may run code of its own when asked for its shape.
-            self._tensors = frozenset({tensor, parameter} - {None})
+            self._tensor_class, self._parameter_class = tensor, parameter
             asks = vars(sys.modules.get("torch._C", object)).get("_is_tracing")
             if asks is not None:
                 self.tracing = asks
 
     def is_tensor(self, value: object) -> bool:
         """Whether it is one whose shape may be asked for."""
-        return type(value) in self._tensors
+        kind = type(value)
+        return kind is self._tensor_class or kind is self._parameter_class
 
     def value(self, value: object, *, text: bool = False, depth: int = 0) -> Any:
         """JSON: ``float32[256, 4]`` for a tensor, plain scalars as they are, tuples as lists, ``<Class>`` for the rest.
@@ -59,7 +62,7 @@ class Summaries:
             return value
         if kind is int:
             return value if -LARGEST_INTEGER < value < LARGEST_INTEGER else "<int>"  # type: ignore[operator]
-        if kind in self._tensors:
+        if kind is self._tensor_class or kind is self._parameter_class:
             return self._tensor(value)
         if kind is float:
             return value if math.isfinite(value) else str(value)  # type: ignore[arg-type]
@@ -74,10 +77,10 @@ class Summaries:
         if value is None or value is True or value is False:
             return str(value)
         kind = type(value)
-        if kind in self._tensors:
+        if kind is self._tensor_class or kind is self._parameter_class:
             return self._dtype(value.dtype)  # type: ignore[attr-defined]
         answer = f"<{class_name(kind)}>"
-        if self._tensors and len(self.answers) < MOST_REMEMBERED:
+        if type(kind) is type and len(self.answers) < MOST_REMEMBERED:
             self.answers[kind] = answer
         return answer
 
@@ -93,7 +96,8 @@ class Summaries:
         """Of a tensor, or of the first of a tuple's; empty for anything else."""
         if type(value) is tuple and value:
             value = value[0]
-        if type(value) in self._tensors:
+        kind = type(value)
+        if kind is self._tensor_class or kind is self._parameter_class:
             return value.shape  # type: ignore[attr-defined, no-any-return]
         return ()
 
