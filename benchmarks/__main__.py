@@ -23,6 +23,7 @@ MODULES = {
     "route": "benchmarks.route",
     "triage": "benchmarks.triage",
     "watch": "benchmarks.watch",
+    "probe": "benchmarks.probe",
 }
 
 
