@@ -150,7 +150,7 @@ def _frames(line: dict[str, Any], function: str) -> list[dict[str, Any]]:
 
 
 def _interpreter(version: str) -> str:
-    """An interpreter of that version, by uv's knowledge of this machine."""
+    """An interpreter of that version, by uv's or pyenv's knowledge of this machine."""
     uv = shutil.which("uv") or find_uv_bin()
     found = subprocess.run(
         [uv, "python", "find", "--no-python-downloads", version],
@@ -159,6 +159,17 @@ def _interpreter(version: str) -> str:
         text=True,
         timeout=60,
     )
-    if found.returncode:
-        pytest.skip(f"no Python {version} on this machine")
-    return found.stdout.strip()
+    if found.returncode == 0:
+        return found.stdout.strip()
+    for python in _pyenv_interpreters(version):
+        return str(python)
+    pytest.skip(f"no Python {version} on this machine")
+
+
+def _pyenv_interpreters(version: str) -> list[Path]:
+    """Those that pyenv installed: its shims answer for the chosen versions only, and uv asks the shims."""
+    pyenv = shutil.which("pyenv")
+    if pyenv is None:
+        return []
+    root = subprocess.run([pyenv, "root"], check=False, capture_output=True, text=True, timeout=60).stdout.strip()
+    return sorted(Path(root).glob(f"versions/{version}.*/bin/python")) if root else []

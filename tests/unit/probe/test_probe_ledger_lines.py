@@ -1,5 +1,6 @@
 """What is recorded, and how much of it: totals, limits, hostile values, facts, threads."""
 
+import contextlib
 import threading
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,17 @@ def test_many_calls_have_few_lines_and_every_one_is_counted(tmp_path: Path) -> N
     totals = next(one for one in reversed(lines) if isinstance(one, DispatchTotals))
     assert totals.written == len(calls(lines)) and totals.written + totals.dropped == 40_000
     assert len(calls(lines)) < 15_000
+
+
+def test_many_exceptions_have_few_lines_and_every_one_is_counted(tmp_path: Path) -> None:
+    inside = Inside(tmp_path, {"f": "leaf"})
+    raise_many = inside.wrapped("def f(): raise ValueError").f
+    for _ in range(5_000):
+        with contextlib.suppress(ValueError):
+            raise_many()
+    lines = inside.lines()
+    assert counted(lines)["f", "raised ValueError"] == 5_000
+    assert len(calls(lines)) < 4_000
 
 
 def test_recursion_by_turns_keeps_its_parents(tmp_path: Path) -> None:

@@ -162,10 +162,10 @@ class Recorded:
                 call.synced = device.synchronized()
             took = monotonic() - call.began
             call.lane.inner = call.outer  # also past what an exception out of nowhere left there
+            facts: tuple[Any, ...] = ()
             if call.detailed or took >= SLOW_S:
                 facts = self._detail(call, took, result, None)
             else:
-                facts = ()
                 call.lane.unwritten += 1
             call.arguments = ()
             answers = self.recorder.summaries.answers
@@ -189,7 +189,11 @@ class Recorded:
             call.synced = False
             kind = sys.exc_info()[0]
             name = class_name(kind) if kind is not None else "?"
-            facts = self._detail(call, took, None, name)
+            facts: tuple[Any, ...] = ()
+            if call.detailed or took >= SLOW_S:
+                facts = self._detail(call, took, None, name)
+            else:
+                call.lane.unwritten += 1
             call.arguments = ()
             self._count(call.lane, "raised " + name, facts, took)
         except Exception:
