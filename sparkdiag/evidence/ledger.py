@@ -60,7 +60,7 @@ class DispatchCall(Value):
     module: str
     began_s: float
     """Run clock (in the probe's own files ``time.monotonic()``)."""
-    took_s: float | None = None
+    took_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """None while it goes on. Time on the host, unless ``synced``."""
     synced: bool = False
     """Whether the device was waited for before and after, so that ``took_s`` is the kernel's time."""
@@ -137,6 +137,8 @@ class FusedSeen(Value):
     """Not tried, and no guard of the scenario's list said no."""
     unanswered: int = 0
     """Tried, and it raised or had not returned at the end."""
+    unknown: int = 0
+    """Lines are missing: whether it was tried is not known."""
     not_guards: tuple[str, ...] = ()
     """Facts that said no while it was tried all the same: no guard of this revision."""
 
@@ -157,6 +159,8 @@ class KernelSeen(Value):
     """By the chunk plan for the largest shape that was passed. None without a plan."""
     head_chunk_size_most: int | None = None
     """The same of the call with the most heads a pass."""
+    head_chunk_seen: tuple[int, ...] = ()
+    """What the function's own frames showed of it, on the stacks of any rank."""
     k_chunk_size: int | None = None
     matmuls: int | None = None
     """Of all recorded calls together, by the plan."""
@@ -222,6 +226,8 @@ class LedgerSummary(Value):
     expected_chunks: int | None = None
     """Of the whole prompt, as the scheduler splits it."""
     ranks: tuple[RankLedger, ...] = ()
+    without: tuple[str, ...] = ()
+    """Processes of the model that left no ledger: nothing here tells of them."""
     not_wrapped: tuple[DispatchNotWrapped, ...] = ()
     never_called: tuple[str, ...] = ()
     """Wrapped, but no call was seen: never reached, or reached inside a compiled graph."""

@@ -10,7 +10,7 @@ from sparkdiag.evidence.processes import ProcessInfo
 from sparkdiag.evidence.run import RunRecord
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.judging.ledger_calls import ProcessLedger, Window, by_process
-from sparkdiag.judging.ledger_findings import Sources, findings_of
+from sparkdiag.judging.ledger_findings import Sources, findings_of, with_heads_seen
 from sparkdiag.judging.ledger_ranks import Prefill, prefill_of, rank_ledger
 from sparkdiag.judging.ledger_sentence import sentence_of
 from sparkdiag.scenario.model import Scenario
@@ -50,13 +50,15 @@ def summarised(stored: StoredRun, scenario: Scenario) -> LedgerSummary:
         nothing_because=_nothing_because(record, observation, prefills, scenario),
         expected_chunks=_expected(observation, scenario),
         ranks=tuple(sorted(ranks, key=lambda rank: (rank.rank, rank.pid))),
+        without=_without(observation, processes) if processes else (),
         not_wrapped=_not_wrapped(processes),
         never_called=_never_called(processes),
         dropped=sum(rank.missing for rank in ranks),
     )
     if window is not None and summary.nothing_because is None:
         sources = Sources(stored=stored, scenario=scenario, prefills=tuple(prefills), ranks=summary.ranks)
-        summary = summary.model_copy(update={"findings": findings_of(sources)})
+        update = {"findings": findings_of(sources), "ranks": with_heads_seen(sources)}
+        summary = summary.model_copy(update=update)
     return summary.model_copy(update={"sentence": sentence_of(summary)})
 
 
@@ -77,6 +79,12 @@ def _of_ranks(observation: Observation) -> tuple[ProcessLedger, ...]:
     """Those processes in which the model runs, or that called anything that is watched."""
     workers = {worker.pid for worker in observation.workers}
     return tuple(one for one in by_process(observation.dispatch) if one.pid in workers or one.calls)
+
+
+def _without(observation: Observation, processes: tuple[ProcessLedger, ...]) -> tuple[str, ...]:
+    """The model's processes that wrote nothing."""
+    told = {process.pid for process in processes}
+    return tuple(f"{worker.name} (pid {worker.pid})" for worker in observation.workers if worker.pid not in told)
 
 
 def _rank(process: ProcessLedger, observation: Observation) -> str:

@@ -16,7 +16,7 @@ from sparkdiag.judging.ledger_calls import ProcessLedger, Window
 from sparkdiag.scenario.ledger import LedgerGuard
 from sparkdiag.scenario.model import Scenario
 
-Way = Literal["accepted", "refused", "not_tried", "unanswered"]
+Way = Literal["accepted", "refused", "not_tried", "unanswered", "unknown"]
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Part:
     def way(self) -> Way:
         """What became of the fused path. Only a plain True or False is an answer."""
         if self.fused is None:
-            return "not_tried" if self.sure else "unanswered"
+            return "not_tried" if self.sure else "unknown"
         if self.fused.took_s is None or self.fused.raised is not None or not isinstance(self.fused.returned, bool):
             return "unanswered"
         return "accepted" if self.fused.returned else "refused"
@@ -71,7 +71,7 @@ class Chunk:
         """What became of the fused path in all its parts; those that were not over do not count beside others."""
         found = {part.way for part in self.parts}
         if len(found) > 1 and not any(part.fused is not None and part.fused.raised for part in self.parts):
-            found -= {"unanswered"}
+            found = found - {"unanswered", "unknown"} or {"unknown" if "unknown" in found else "unanswered"}
         return found.pop() if len(found) == 1 else "mixed"
 
 
@@ -174,7 +174,12 @@ def split_parts(visit: Visit, process: ProcessLedger, *, fused: str | None, guar
         part = Part(fused=next((call for call in family if call.function == fused), None), calls=family)
         last = visit.parts[-1] if visit.parts else None
         kept_out = first_no(guards, part) is not None
-        if part.fused is None and not kept_out and last is not None and last.way in ("refused", "unanswered"):
+        if (
+            part.fused is None
+            and not kept_out
+            and last is not None
+            and last.way in ("refused", "unanswered", "unknown")
+        ):
             last.calls += family
             continue
         caller_known = family[0].parent is None or family[0].parent in process.calls

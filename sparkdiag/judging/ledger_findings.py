@@ -177,6 +177,32 @@ def _plan(sources: Sources) -> Iterator[LedgerFinding]:
             yield _passes(signature, seen, shapes, sources, heads=heads)
 
 
+def with_heads_seen(sources: Sources) -> tuple[RankLedger, ...]:
+    """The ranks, each kernel with the heads a pass that its frames showed; values of torn readings left out."""
+    seen: dict[str, tuple[int, ...]] = {}
+    for signature in sources.scenario.signatures:
+        if len(signature.loop) != 2:
+            continue
+        shown = Counter(
+            found.heads_step
+            for _pid, _name, frame in _frames(sources, {signature.function})
+            if (found := _seen(signature, frame)) is not None
+        )
+        kept = (value for value, count in shown.items() if len(shown) == 1 or _weighs(count, of=shown.total()))
+        seen[signature.function] = tuple(sorted(kept))
+    return tuple(
+        rank.model_copy(
+            update={
+                "kernels": tuple(
+                    kernel.model_copy(update={"head_chunk_seen": seen.get(kernel.function, ())})
+                    for kernel in rank.kernels
+                )
+            }
+        )
+        for rank in sources.ranks
+    )
+
+
 def _shapes(
     signature: Signature, seen: Counter[_Seen], shapes: set[tuple[int, int, int]], sources: Sources
 ) -> LedgerFinding:

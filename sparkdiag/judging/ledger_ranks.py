@@ -40,7 +40,7 @@ class Prefill:
     def sizes_of(self, signature: Signature) -> set[tuple[int, int, int]]:
         """The different (rows, keys, heads) that its function was called with."""
         of_it = [call for call in self.calls if call.function == signature.function]
-        found = {shape_of(call, {signature.function: signature}).whole for call in of_it}
+        found = {_passed_on(call, self, {signature.function: signature}).whole for call in of_it}
         return {sizes for sizes in found if sizes is not None}
 
     def reaches_s(self, leaves: frozenset[str]) -> float:

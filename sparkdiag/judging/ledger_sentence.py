@@ -18,6 +18,9 @@ def sentence_of(summary: LedgerSummary) -> str:
         return f"nothing was recorded of the prefill: {summary.nothing_because}"
     sizes = list(dict.fromkeys(rank.dcp_world_size for rank in summary.ranks if rank.dcp_world_size is not None))
     parts = [f"DCP {sizes[0]}"] if len(sizes) == 1 else []
+    if summary.without:
+        known = len(summary.ranks)
+        parts.append(f"of {known} of {known + len(summary.without)} ranks (no ledger of {', '.join(summary.without)})")
     if len(sizes) > 1:
         parts.append("ranks disagree on the DCP size: " + ", ".join(_sizes(summary.ranks)))
     groups = alike(summary.ranks)
@@ -52,7 +55,8 @@ def _kind(rank: RankLedger) -> object:
     ways: tuple[object, ...] = ()
     if fused is not None:
         because = tuple((one.fact, str(one.value), of_all(one.chunks)) for one in fused.not_tried_because)
-        counts = (fused.accepted, fused.refused, fused.mixed, fused.not_tried, fused.unexplained, fused.unanswered)
+        said = (fused.accepted, fused.refused, fused.mixed, fused.not_tried, fused.unexplained)
+        counts = (*said, fused.unanswered, fused.unknown)
         ways = (*map(of_all, counts), because, fused.not_guards)
     return rank.chunks > 0, rank.counted, ways, rank.whole_in, kernels, rank.elsewhere > 0
 
@@ -66,11 +70,12 @@ def _clauses(group: list[RankLedger], *, expected: int | None) -> Iterable[str]:
     total = _total(rank, expected=expected) + (f" ({', '.join(others[:4])})" if others else "")
     if rank.fused is not None:
         yield _fused(rank.fused, rank, total=total)
+        yield _kernels(rank)
     elif rank.no_fused_because is not None:
         yield f"in {total} nothing is known of the fused path ({rank.no_fused_because})"
+        yield _kernels(rank)
     else:
-        yield f"in {total}"
-    yield _kernels(rank)
+        yield f"{total}: {_kernels(rank)}"
     if rank.capturing:
         yield f"{rank.capturing} calls were made while a CUDA graph was captured, whose replays are not seen"
     for one in group:
@@ -93,8 +98,10 @@ def _total(rank: RankLedger, *, expected: int | None) -> str:
 
 def _fused(fused: FusedSeen, rank: RankLedger, *, total: str) -> str:
     tried = fused.accepted + fused.refused + fused.mixed + fused.unanswered
+    if fused.unknown and not tried and not fused.not_tried:
+        return f"whether the fused path was tried is not known in {total}: lines are missing"
     if not tried:
-        return f"fused path not tried in {fused.not_tried} of {total}{_because(fused)}"
+        return f"fused path not tried in {fused.not_tried} of {total}{_because(fused)}{_unknown(fused)}"
     parts = []
     if fused.accepted == rank.chunks:
         return f"fused path accepted in {fused.accepted} of {total}" + _not_guards(fused)
@@ -108,7 +115,11 @@ def _fused(fused: FusedSeen, rank: RankLedger, *, total: str) -> str:
         parts.append(f"gave no answer in {fused.unanswered}")
     if fused.not_tried:
         parts.append(f"not tried in {fused.not_tried}{_because(fused)}")
-    return f"fused path tried in {tried} of {total}: " + ", ".join(parts) + _not_guards(fused)
+    return f"fused path tried in {tried} of {total}: " + ", ".join(parts) + _unknown(fused) + _not_guards(fused)
+
+
+def _unknown(fused: FusedSeen) -> str:
+    return f", in {fused.unknown} it is not known whether it was tried: lines are missing" if fused.unknown else ""
 
 
 def _because(fused: FusedSeen) -> str:
@@ -155,7 +166,11 @@ def _layers(count: int) -> str:
 
 def _kernel(kernel: KernelSeen) -> str:
     least, most = kernel.head_chunk_size, kernel.head_chunk_size_most
+    seen = ", ".join(map(str, kernel.head_chunk_seen))
     if least is None:
-        return kernel.function
-    size = f"{least}" if most in (None, least) else f"{most} down to {least}"
-    return f"{kernel.function}, head_chunk_size {size}"
+        return f"{kernel.function}, head_chunk_size {seen} on the stacks" if seen else kernel.function
+    planned = f"{least}" if most in (None, least) else f"{most} down to {least}"
+    if not seen:
+        return f"{kernel.function}, head_chunk_size {planned} by the plan"
+    differs = "" if seen == planned else f" on the stacks, {planned} by the plan"
+    return f"{kernel.function}, head_chunk_size {seen}{differs}"

@@ -16,6 +16,8 @@ from sparkdiag.harmless.names import is_telling
 
 MOST_THREADS = 512
 MOST_FRAMES = 400
+RECORDED = "sparkdiag_recorded"
+"""Name of the probe's own frames around a watched function: left out, the function's own frame stays."""
 """Per thread; the innermost are kept."""
 MOST_LOCALS = 64
 """Per frame, after those that may not be kept were dropped."""
@@ -79,7 +81,7 @@ def _thread(raw: dict[str, Any], kept_names: frozenset[str]) -> ThreadStack:
         frames=tuple(
             _frame(frame, kept_names)
             for frame in (frames[:MOST_FRAMES] if isinstance(frames, list) else ())
-            if isinstance(frame, dict)
+            if isinstance(frame, dict) and frame.get("name") != RECORDED
         ),
     )
 

@@ -87,6 +87,7 @@ def _fused(fused: FusedSeen) -> str:
         ("returned False", fused.refused),
         ("both ways", fused.mixed),
         ("no answer", fused.unanswered),
+        ("not known", fused.unknown),
         ("not tried", fused.not_tried),
     )
     said = ", ".join(f"{word} {count}" for word, count in counts if count) or "–"

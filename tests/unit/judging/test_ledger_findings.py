@@ -179,3 +179,14 @@ def test_a_kernel_that_calls_a_kernel_is_the_route_s_and_the_inner_one_did_the_w
     told = with_route(rank, predicted(TRITON))
     assert told["which kernel by the source"].answer == told["which kernel"].answer == "agree"
     assert answers(rank, sample(TRITON), sample(TRITON))["which kernel"] == "agree"
+
+
+def test_heads_a_pass_are_those_of_the_frames_and_the_plan_s_only_where_no_frame_shows_them() -> None:
+    def sentence(*samples: StackSample) -> str:
+        return summary(rank_at(), samples=samples).sentence
+
+    assert sentence().endswith(f"in {TORCH}, head_chunk_size 1 by the plan")
+    assert sentence(sample(), sample()).endswith(f"in {TORCH}, head_chunk_size 1")
+    other = sample(head_chunk_size=2)
+    assert sentence(other, other).endswith("head_chunk_size 2 on the stacks, 1 by the plan")
+    assert sentence(*[sample()] * 20, other).endswith("head_chunk_size 1"), "a torn reading"

@@ -51,7 +51,7 @@ def test_the_incident_in_one_sentence() -> None:
     found = summary(incident(Rank(pid=7, tp=0), 7), incident(Rank(pid=8, tp=1), 7))
     assert found.sentence == (
         "DCP 2; fused path not tried in 7 of 7 chunks begun (of 64) because dcp_world_size = 2; "
-        f"every indexer layer of every chunk in {TORCH}, head_chunk_size 1"
+        f"every indexer layer of every chunk in {TORCH}, head_chunk_size 1 by the plan"
     )
     assert [rank.rank for rank in found.ranks] == ["TP0 DCP0", "TP1 DCP1"]
     first = found.ranks[0]
@@ -208,7 +208,7 @@ def test_a_caller_without_a_line_may_have_been_the_fused_path() -> None:
     rank.entry(0, lambda: rank.fused(accepts=True))
     lines = [one for one in rank.lines if not (isinstance(one, DispatchCall) and one.function in (FUSED, ENTRY))]
     fused = only(summary(rank, lines=tuple(lines))).fused
-    assert fused is not None and (fused.not_tried, fused.unanswered) == (0, 1)
+    assert fused is not None and (fused.not_tried, fused.unanswered, fused.unknown) == (0, 0, 1)
 
 
 def test_a_line_that_is_missing_inside_a_chunk_may_have_been_the_fused_path() -> None:
@@ -218,7 +218,7 @@ def test_a_line_that_is_missing_inside_a_chunk_may_have_been_the_fused_path() ->
     rank.step(layers=1, body=both(lambda: rank.fused(accepts=False), rank.logits))
     lines = [one for one in rank.lines if not (isinstance(one, DispatchCall) and one.function == FUSED)]
     found = only(summary(rank, lines=tuple(lines)))
-    assert found.fused is not None and (found.fused.not_tried, found.fused.unanswered) == (0, 1)
+    assert found.fused is not None and (found.fused.not_tried, found.fused.unknown) == (0, 1)
     assert (found.missing, found.whole_in) == (1, None)
 
 
@@ -393,3 +393,19 @@ def test_a_lost_line_never_becomes_a_claim(made: tuple[Rank, int, float | None, 
 def test_the_lab_scenario_has_what_the_summary_asks_for() -> None:
     assert LAB.ledger.fused == FUSED and LAB.layer_clock is not None
     assert LAB.layer_clock.variable in LAB.ledger.facts
+
+
+def test_a_rank_without_a_ledger_is_told() -> None:
+    first, second = incident(Rank(pid=7, tp=0), 3), Rank(pid=8, tp=1)
+    found = summary(first, second)
+    assert "of 1 of 2 ranks (no ledger of " in found.sentence and "(pid 8)" in found.sentence
+    assert len(found.without) == 1 and found.ranks[0].pid == 7
+    assert not summary(incident(Rank(pid=7), 3), incident(Rank(pid=8, tp=1), 3)).without
+
+
+def test_where_all_lines_of_the_fused_path_are_missing_nothing_is_said_to_be_tried() -> None:
+    rank = healthy(Rank(dcp=1), 4)
+    lines = tuple(one for one in rank.lines if not (isinstance(one, DispatchCall) and one.function == FUSED))
+    found = summary(rank, lines=lines)
+    assert "whether the fused path was tried is not known in 4 chunks" in found.sentence
+    assert "tried in" not in found.sentence and "gave no answer" not in found.sentence

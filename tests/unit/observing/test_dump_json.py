@@ -12,10 +12,12 @@ from sparkdiag.observing.dump_json import (
     MOST_FRAMES,
     MOST_LOCALS,
     MOST_THREADS,
+    RECORDED,
     DumpFormatError,
     kept_value,
     parse_dump,
 )
+from sparkdiag.probe.locate import package_folder
 
 KEPT = frozenset({"k_cache_prefix"})
 
@@ -172,3 +174,16 @@ def test_any_json_gives_a_sample_or_the_one_error(document: list[object]) -> Non
 def test_no_text_survives_under_a_name_that_is_not_kept(name: str, shown: str) -> None:
     frame = parse(dump(local("v_" + name, json.dumps(shown)))).threads[0].frames[0]
     assert not any(isinstance(value, str) for value in frame.locals.values())
+
+
+def test_the_probe_s_own_frames_are_left_out_and_the_function_s_stay() -> None:
+    raw = json.loads(dump())
+    own = raw[0]["frames"][0]
+    raw[0]["frames"] = [own, {**own, "name": RECORDED}, {**own, "name": "sparse_attn_indexer"}]
+    (thread,) = parse(json.dumps(raw)).threads
+    assert [frame.function for frame in thread.frames] == ["_fp8_mqa_logits_torch", "sparse_attn_indexer"]
+
+
+def test_the_probe_s_frames_have_that_name() -> None:
+    trampoline = package_folder() / "sparkdiag_probe" / "trampoline.py"
+    assert f'NAME = "{RECORDED}"' in trampoline.read_text(encoding="utf-8")

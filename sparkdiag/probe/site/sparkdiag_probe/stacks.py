@@ -16,6 +16,8 @@ import time
 from types import FrameType
 from typing import Any
 
+from . import trampoline
+
 LARGEST_FILE_BYTES = 64 << 20
 MOST_THREADS = 200
 MOST_FRAMES = 100
@@ -91,6 +93,9 @@ class Sampler:
         frame: FrameType | None = innermost
         while frame is not None and len(frames) < most:
             code = frame.f_code
+            if code.co_name == trampoline.NAME:
+                frame = frame.f_back
+                continue
             frames.append(
                 {
                     "function": getattr(code, "co_qualname", code.co_name),
