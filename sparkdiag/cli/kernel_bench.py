@@ -48,7 +48,8 @@ def bench(
 
     Medians of device events with the L2 cache emptied before each call, full and half windows; ratio, TFLOP/s and share
     of the roofline. What does not fit into memory is left out and said. With --repo this runs that revision's code.
-    Ctrl-C keeps what was measured. Exit 0: the whole grid; 3: the time limit cut it; 4: no GPU, torch or Triton.
+    Ctrl-C keeps what was measured. Exit 0: the whole grid; 3: the time limit or a lost
+    device cut it; 4: no GPU, torch or Triton.
     """
     from sparkdiag.cli.kernel_run import BenchAsked
     from sparkdiag.cli.kernel_timed import run_bench

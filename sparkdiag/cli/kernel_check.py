@@ -17,6 +17,7 @@ Tolerance = Annotated[
     float | None,
     typer.Option(
         min=0.0,
+        max=1.0,
         help="Largest relative difference to float64 that passes; default: 1e-5, and 5e-4 for FP8 tensor cores.",
         metavar="X",
         rich_help_panel=given.SHOWN,
@@ -46,7 +47,8 @@ def check(
 
     Without --repo sparkdiag's own pair is checked. With it the revision's own functions are read from git, loaded in a
     child and called: this runs that revision's code. Its dispatch is checked too: both values of clean_logits must
-    reach the Triton kernel. Exit 0: all right; 1: a check failed; 4: torch, Triton or the GPU is missing.
+    reach the Triton kernel. Exit 0: all right; 1: a check failed; 3: what its dispatch reaches
+    cannot be told here; 4: torch, Triton or the GPU is missing.
     """
     from sparkdiag.cli.kernel_run import CheckAsked, run_check
 

@@ -85,6 +85,8 @@ def run_check(asked: CheckAsked) -> ExitCode:
         print(document_text(found.model_dump(mode="json", by_alias=True)))
     else:
         print(check_text(found, again=again))
+    if found.passed and found.dispatch is not None and found.dispatch.unknown is not None:
+        return ExitCode.INCONCLUSIVE
     return ExitCode.DONE if found.passed else ExitCode.STALL
 
 

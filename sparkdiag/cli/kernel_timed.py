@@ -53,7 +53,7 @@ def run_bench(asked: BenchAsked) -> ExitCode:
         fault = fault_of(talk.problem, interpreter)
         if not heard.timed:
             raise fault
-        ended_by, code = fault.message, ExitCode.ENVIRONMENT
+        ended_by, code = fault.message, ExitCode.INCONCLUSIVE
     _show(asked, heard, seed=seed, ended_by=ended_by)
     if code is ExitCode.DONE and not any(call.times_ms for call in heard.timed):
         return ExitCode.INCONCLUSIVE

@@ -8,7 +8,7 @@ from pydantic import Field
 from sparkdiag.evidence.base import SCHEMA, Value
 
 Device = Literal["cpu", "cuda"]
-TRITON = "fp8_mqa_logits_triton"
+FALLBACK, TRITON = "_fp8_mqa_logits_torch", "fp8_mqa_logits_triton"
 
 
 class KernelCase(Value):
@@ -90,10 +90,22 @@ class DispatchContract(Value):
     """With ``clean_logits=True``."""
     not_cleaning: str = Field(alias="false")
     """With ``clean_logits=False``, as prefill calls it."""
+    device: Device = "cpu"
+    """Where the inputs lay: a dispatch may ask."""
 
     @property
     def holds(self) -> bool:
         return self.cleaning == self.not_cleaning == TRITON
+
+    @property
+    def unknown(self) -> str | None:
+        """Why it cannot be told; None where it can."""
+        for reached in (self.cleaning, self.not_cleaning):
+            if reached.startswith("cannot tell: "):
+                return reached.removeprefix("cannot tell: ")
+        if self.device == "cpu" and self.cleaning == self.not_cleaning == FALLBACK:
+            return f"on the CPU both reach {FALLBACK}; it may ask for the device: --device cuda"
+        return None
 
 
 class KernelCheck(Value):

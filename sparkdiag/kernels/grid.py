@@ -56,6 +56,8 @@ CPU_BENCH_SHAPES = (Shape(64, 256, 8), Shape(64, 1024, 8))
 BENCH_WINDOWS = ("full", "half")
 
 _CPU_SHAPES = (Shape(5, 70, 8), Shape(33, 260, 6))
+_CPU_TILES = (Call(Shape(150, 400, 2), "ragged"), Call(Shape(150, 400, 2), "full"))
+"""More than two tiles of the usual 64 rows, and three of 128 keys."""
 _CUDA_SHAPES = (Shape(1, 300, 64), Shape(257, 4099, 64), Shape(64, 32_768, 32), Shape(1024, 8192, 64))
 _COLLAPSED = Call(Shape(8192, 1100, 64), "causal")
 """The fallback's plan is down to one head a pass here."""
@@ -65,7 +67,7 @@ def check_calls(device: str) -> tuple[Call, ...]:
     """What ``kernel check`` calls: on the CPU so small that Triton's interpreter takes seconds."""
     shapes = _CPU_SHAPES if device == "cpu" else _CUDA_SHAPES
     calls = tuple(Call(shape, window) for shape in shapes for window in WINDOWS)
-    return calls if device == "cpu" else (*calls, _COLLAPSED)
+    return (*calls, *_CPU_TILES) if device == "cpu" else (*calls, _COLLAPSED)
 
 
 def bench_calls(shapes: Sequence[Shape]) -> tuple[Call, ...]:

@@ -66,7 +66,8 @@ class Heard:
             )
         return KernelCheck(
             schema=1,
-            passed=not failures(self.calls) and (self.dispatch is None or self.dispatch.holds),
+            passed=not failures(self.calls)
+            and (self.dispatch is None or self.dispatch.holds or self.dispatch.unknown is not None),
             seed=seed,
             environment=self.environment,
             revision=self.revision,

@@ -98,7 +98,18 @@ def _defines(blob: Blob, function: str) -> bool:
         body = ast.parse(blob.text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UsageError(f"{blob.path} cannot be parsed: {error}", remedy="name another revision: --rev REV") from error
-    return any(isinstance(node, ast.FunctionDef) and node.name == function for node in body)
+    return any(node.name == function for node in _functions(body))
+
+
+def _functions(body: Iterable[ast.stmt]) -> Iterator[ast.FunctionDef]:
+    """A module's own functions, those under a condition included."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            yield node
+        elif isinstance(node, ast.If | ast.Try | ast.With):
+            handlers = [one for handler in getattr(node, "handlers", ()) for one in handler.body]
+            after = [*getattr(node, "orelse", ()), *getattr(node, "finalbody", ())]
+            yield from _functions([*node.body, *handlers, *after])
 
 
 def module_of(path: str) -> str:

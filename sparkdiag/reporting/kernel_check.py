@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from sparkdiag.evidence.kernel_runs import (
+    FALLBACK,
     TRITON,
     CheckedCall,
     DispatchContract,
@@ -81,6 +82,8 @@ def dispatch_line(contract: DispatchContract) -> str:
     """The contract by itself: both values of ``clean_logits`` must reach the Triton kernel."""
     if contract.holds:
         return f"dispatch contract: ok, clean_logits true and false both reach {TRITON}"
+    if contract.unknown is not None:
+        return f"dispatch contract: cannot be told, {contract.unknown}"
     wrong = [
         f"clean_logits={value} reaches {reached}"
         for value, reached in (("True", contract.cleaning), ("False", contract.not_cleaning))
@@ -92,9 +95,27 @@ def dispatch_line(contract: DispatchContract) -> str:
 def _verdict(found: KernelCheck) -> str:
     if found.passed:
         masks = "-inf exactly outside the windows, no NaN, nothing unwritten"
-        return f"passed: {masks}, differences within tolerance"
+        return f"passed on these inputs, {_reach(found)}: {masks}, differences within tolerance{_not_checked(found)}"
     names = dict.fromkeys(call.name for call in found.calls if call.judged and call.problems)
     failed = [*names]
-    if found.dispatch is not None and not found.dispatch.holds:
+    if found.dispatch is not None and not found.dispatch.holds and found.dispatch.unknown is None:
         failed.append("the dispatch contract" if names else "the dispatch contract alone, both kernels are right")
     return f"failed: {', '.join(failed)}"
+
+
+def _reach(found: KernelCheck) -> str:
+    """How far it was tried: beyond the largest sizes nothing is said."""
+    cases = [call.case for call in found.calls if call.judged and call.skipped is None]
+    rows, keys = max(case.rows for case in cases), max(case.keys for case in cases)
+    return f"up to {rows:,} rows and {keys:,} keys"
+
+
+def _not_checked(found: KernelCheck) -> str:
+    """What of the pair and its dispatch was not there, or could not be called."""
+    if found.revision is None:
+        return ""
+    called = {call.name for call in found.calls if call.skipped is None}
+    missing = [name for name in (FALLBACK, TRITON) if name not in called]
+    if found.dispatch is None or found.dispatch.unknown is not None:
+        missing.append("the dispatch contract")
+    return f"; not checked: {', '.join(missing)}" if missing else ""

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from sparkdiag.kernels.inside import failing
+from sparkdiag.kernels.inside.dispatch import DoesNotFit
 from sparkdiag.kernels.inside.inputs import Case, Inputs, make_inputs
 from sparkdiag.kernels.inside.numerics import Judgement, judge, pair_difference
 from sparkdiag.kernels.inside.poison import SENTINEL, poisoned
@@ -37,10 +38,12 @@ def check(
         inputs = make_inputs(case, seed=seed + number, device=device)
         reference = make_reference(inputs)
         answers: dict[str, Any] = {}
+        kept = inputs.copied()
         for subject in subjects:
             for clean in subject.cleans:
                 say(progress=f"{case.label}: {subject.name}")
-                got = _one(subject, case, clean, inputs, reference, tolerance or subject.tolerance, say)
+                limit = subject.tolerance if tolerance is None else tolerance
+                got = _one(subject, case, clean, inputs, reference, limit, say, kept=kept)
                 if clean:
                     answers[subject.key] = got
         for one, other in pairs:
@@ -57,6 +60,8 @@ def _one(
     reference: Reference,
     tolerance: float,
     say: Say,
+    *,
+    kept: Inputs,
 ) -> Any:
     """The logits, None where there are none; what came of the call is said."""
     found: dict[str, Any] = {
@@ -71,15 +76,21 @@ def _one(
         got = run_poisoned(subject, inputs, clean=clean, value=math.nan)
         judged = judge(got, reference=reference, inputs=inputs, clean=clean, tolerance=tolerance)
         problems = [*judged.problems, *_unwritten(subject, inputs, clean, judged)]
-    except Exception as error:
+    except DoesNotFit as error:
+        say(checked={**found, "skipped": f"this check cannot call it: {error}"})
+        return None
+    except (Exception, SystemExit) as error:
         if failing.is_out_of_memory(error):
             say(checked={**found, "skipped": f"out of memory: {failing.told(error)}"})
+            inputs.restore(kept)
             return None
         failing.raise_trouble(error)
         say(checked={**found, "problems": [f"it raised {failing.told(error)}"]})
         if failing.is_lost(error):
             raise failing.DeviceLost(failing.told(error)) from error
+        inputs.restore(kept)
         return None
+    problems += [f"it changes its input {name}" for name in inputs.restore(kept)]
     difference = judged.difference
     say(
         checked={

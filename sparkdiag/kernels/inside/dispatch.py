@@ -31,7 +31,11 @@ def bound(function: Callable[..., Any], inputs: Inputs, *, paired: bool, clean: 
         "clean_logits": bool(clean),
     }
     given = {}
-    for name, parameter in inspect.signature(function).parameters.items():
+    named = getattr(function, "__name__", "it")
+    parameters = inspect.signature(function).parameters
+    if "q" not in parameters:
+        raise DoesNotFit(f"{named} has no parameter q, only {', '.join(parameters) or 'none'}")
+    for name, parameter in parameters.items():
         if name in had:
             given[name] = had[name]
         elif parameter.default is parameter.empty and parameter.kind in (
@@ -39,26 +43,29 @@ def bound(function: Callable[..., Any], inputs: Inputs, *, paired: bool, clean: 
             parameter.POSITIONAL_OR_KEYWORD,
             parameter.KEYWORD_ONLY,
         ):
-            raise DoesNotFit(f"{getattr(function, '__name__', 'it')} wants {name}, which this check does not know")
+            raise DoesNotFit(f"{named} wants {name}, which this check does not know")
     return given
 
 
-def dispatch_contract(loaded: Loaded) -> Mapping[str, str]:
+def dispatch_contract(loaded: Loaded, *, device: str) -> Mapping[str, str]:
     """What a call reaches with ``clean_logits`` true and false: a function's name, or how it ended otherwise."""
-    return {str(clean).lower(): _reached(loaded, clean=clean) for clean in (True, False)}
+    reached = {str(clean).lower(): _reached(loaded, clean=clean, device=device) for clean in (True, False)}
+    return {**reached, "device": device}
 
 
-def _reached(loaded: Loaded, *, clean: bool) -> str:
+def _reached(loaded: Loaded, *, clean: bool, device: str) -> str:
     reached: list[str] = []
-    inputs = make_inputs(CASE, seed=0, device="cpu")
+    inputs = make_inputs(CASE, seed=0, device=device)
     try:
         with _watched(loaded, reached):
             function = loaded.functions[DISPATCH]
             function(**bound(function, inputs, paired=True, clean=clean))
-    except Exception as error:
+    except DoesNotFit as error:
+        return f"cannot tell: {error}"
+    except (Exception, SystemExit) as error:
         if not reached:
             return f"raised {type(error).__name__}: {error}"
-    return reached[0] if reached else "neither kernel"
+    return ", then ".join(dict.fromkeys(reached)) or "neither kernel"
 
 
 @contextmanager

@@ -27,6 +27,8 @@ class DeviceLost(Exception):
 
 def told(error: BaseException) -> str:
     """The exception in one line."""
+    if isinstance(error, SystemExit):
+        return f"SystemExit: it ends the program with {error.code!r}"[:LONGEST]
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     # Triton's compiler shows the source first and says what is wrong in the end.
     said = lines[-1] if type(error).__name__ == "CompilationError" and lines else " ".join(lines)

@@ -50,10 +50,27 @@ class Inputs:
     def kv(self) -> tuple[Any, Any]:
         return self.keys, self.scales
 
+    def copied(self) -> Inputs:
+        """The same values in memory of their own."""
+        return Inputs(**{name: getattr(self, name).clone() for name in _NAMES})
+
+    def restore(self, kept: Inputs) -> list[str]:
+        """Make every tensor what ``kept`` holds; the names of those that were not, bit by bit."""
+        changed = []
+        for name in _NAMES:
+            own, was = getattr(self, name), getattr(kept, name)
+            if not torch.equal(own.view(torch.uint8), was.view(torch.uint8)):
+                changed.append(name)
+                own.copy_(was)
+        return changed
+
     def inside(self) -> Any:
         """bool [M, N]: whether a key lies in its row's window."""
         offsets = torch.arange(self.keys.shape[0], device=self.keys.device)
         return (offsets[None, :] >= self.starts[:, None]) & (offsets[None, :] < self.ends[:, None])
+
+
+_NAMES = ("q", "keys", "scales", "weights", "starts", "ends")
 
 
 def make_inputs(case: Case, *, seed: int, device: str) -> Inputs:

@@ -77,12 +77,13 @@ def carry_out(order: dict[str, Any], say: Callable[..., None]) -> None:
     cases = [Case(**case) for case in order["cases"][device]]
     found = [*subjects.own_pair(device)] if order["own"] else []
     pairs = [("sparkdiag_fallback", "sparkdiag_triton")] if order["own"] else []
-    if order.get("revision"):
-        found += of_revision(order["revision"], device, say)
-        pairs.append(("revision_fallback", "revision_triton"))
     if device != "cpu" and order["deepgemm"]:
         installed = subjects.deepgemm()
         found += [installed] if installed is not None else []
+    if order.get("revision"):
+        # Last: a kernel that loses the device takes with it what would come after.
+        found += of_revision(order["revision"], device, say)
+        pairs.append(("revision_fallback", "revision_triton"))
     try:
         if order["what"] == "check":
             checking.check(
@@ -116,7 +117,7 @@ def of_revision(asked: dict[str, Any], device: str, say: Callable[..., None]) ->
         raise Problem("revision", str(error)) from error
     say(revision=loaded.over)
     if revision.DISPATCH in loaded.functions:
-        say(dispatch=dispatch.dispatch_contract(loaded))
+        say(dispatch=dispatch.dispatch_contract(loaded, device=device))
     return list(subjects.revision_pair(loaded))
 
 

@@ -106,14 +106,14 @@ def load(texts: Mapping[str, tuple[str, str]], *, places: Mapping[str, str], dev
     if importlib.machinery.PathFinder.find_spec("vllm") is not None:
         try:
             return _load(texts, places, bare=False, device=device, over="the environment's vllm")
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             why = f"the environment's vllm does not fit: {type(error).__name__}: {error}"
             _forget(texts)
     try:
         return _load(texts, places, bare=True, device=device, over=f"stand-ins for vllm's other modules ({why[:200]})")
     except NotHere as error:
         raise NotLoaded(str(error)) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise NotLoaded(f"{type(error).__name__}: {error}") from error
 
 
