@@ -10,6 +10,7 @@ import sys
 from _thread import get_ident
 from collections import deque
 from time import monotonic
+from types import FrameType
 from typing import Any
 
 from . import budget, device
@@ -26,22 +27,40 @@ OTHER = "<other>"
 MOST_NAMED = 32
 """Values of ``*args`` and ``**kwargs`` that are told."""
 
+NOTHING_SEEN: Any = ({}, ())
+
 
 class Call:
     """One call under way. Filled in by ``Recorded.begin``: an ``__init__`` would cost as much as all the rest."""
 
-    __slots__ = ("arguments", "began", "budget", "detailed", "function", "lane", "number", "outer", "synced", "told")
+    __slots__ = (
+        "arguments",
+        "began",
+        "budget",
+        "capturing",
+        "detailed",
+        "function",
+        "lane",
+        "number",
+        "outer",
+        "seen",
+        "synced",
+        "told",
+    )
 
     arguments: "tuple[Any, ...] | dict[str, Any]"
     """As they are told, where it has its line from the start: what the call does to them is not what it was given."""
     began: float
     budget: budget.Budget
+    capturing: bool
     detailed: bool
     """Whether it will have its line."""
     function: "Recorded"
     lane: "Lane"
     number: int
     outer: "Call | None"
+    seen: "tuple[dict[str, Any], tuple[tuple[str, Any], ...]] | None"
+    """The facts, and those of them that are counted; None until they are read."""
     synced: bool
     told: bool
     """Whether its line was written while it went on."""
@@ -139,6 +158,7 @@ class Recorded:
         call.lane = lane
         call.number = next(recorder.numbers)
         call.told = False
+        call.seen = None
         call.synced = self.sync and device.synchronized()
         call.outer = outer = lane.inner
         call.began = began = monotonic()
@@ -219,20 +239,34 @@ class Recorded:
         while outer is not None and not outer.detailed:
             outer.detailed = True
             outer = outer.outer
-        # Outwards: returned or raised, the stand-in.
-        seen = {} if self.role == "entry" else recorder.facts.seen(sys._getframe(2).f_back)
+        if call.seen is None:
+            self._look(call, sys._getframe(2).f_back)  # outwards: returned or raised, the stand-in
+        seen, counted = call.seen or NOTHING_SEEN
         answer = None if raised else recorder.summaries.value(result)
         arguments = self.told_arguments(call.arguments)
-        capturing = device.capturing()
         recorder.keep(
-            (call.number, parent, self, call.began, took, call.synced, capturing, arguments, answer, raised, seen)
+            (call.number, parent, self, call.began, took, call.synced, call.capturing, arguments, answer, raised, seen)
         )
-        return recorder.facts.counted(seen)
+        return counted
 
     def _tell_now(self, call: Call, arguments: "tuple[Any, ...]") -> None:
         with contextlib.suppress(Exception):  # tried again, and counted as dropped, at the end
             call.arguments = self.told_arguments(arguments)
+            self._look(call, sys._getframe(2).f_back)  # outwards: begin, the stand-in
             call.began = monotonic()
+
+    def _look(self, call: Call, frame: "FrameType | None") -> None:
+        """Read what is known around the call. Within a call that is not the entry's nothing of it can have changed."""
+        outer, facts = call.outer, self.recorder.facts
+        known = outer is not None and outer.seen is not None
+        call.capturing = outer.capturing if known else device.capturing()  # type: ignore[union-attr]
+        if self.role == "entry":
+            call.seen = NOTHING_SEEN
+        elif known and outer.function.role != "entry":  # type: ignore[union-attr]
+            call.seen = outer.seen  # type: ignore[union-attr]
+        else:
+            seen = facts.seen(frame)
+            call.seen = (seen, facts.counted(seen))
 
     def _many_rows(self, arguments: "tuple[Any, ...]") -> bool:
         where = self.sized

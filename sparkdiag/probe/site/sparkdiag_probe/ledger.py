@@ -50,6 +50,7 @@ class Ledger:
 
     def _begin(self) -> None:
         self.file = LineFile(self.folder)
+        self.pid = os.getpid()
         self.began = self.scanned = monotonic()
         self.first_call_s: float | None = None
         self.told_wrapped = self.written = self.lost = 0
@@ -158,22 +159,25 @@ class Ledger:
 
     def _line(self, call: "tuple[Any, ...]") -> "dict[str, Any]":
         number, parent, function, began, took, synced, capturing, arguments, returned, raised, seen = call
-        return {
+        line = {
             "event": "call",
-            "pid": os.getpid(),
+            "pid": self.pid,
             "number": number,
-            "parent": parent,
             "function": function.name,
             "module": function.module,
             "began_s": round(began, 6),
             "took_s": None if took is None else round(took, 7),
-            "synced": synced,
-            "capturing": capturing,
             "arguments": arguments,
-            "returned": returned,
-            "raised": raised,
-            "seen": seen,
         }
+        # What is so by default is not written.
+        for name, value in (("parent", parent), ("returned", returned), ("raised", raised), ("seen", seen)):
+            if value is not None and value != {}:
+                line[name] = value
+        if synced:
+            line["synced"] = True
+        if capturing:
+            line["capturing"] = True
+        return line
 
     def _process(self) -> "dict[str, Any]":
         if self.first_call_s is not None and not self.platform:
