@@ -9,13 +9,13 @@ from time import monotonic
 from typing import Any
 
 from . import identity
-from .calls import Call, Recorder
+from .calls import Call, Recorded, Recorder
 from .facts import Facts
 from .imports import Finder
 from .platforms import platform_facts
 from .summaries import Summaries
 from .wrapping import Wrapper
-from .writing import LineFile
+from .writing import LineFile, encode
 
 OPEN_S = 1.0
 """A call that goes on for longer is written before it has returned."""
@@ -50,7 +50,7 @@ class Ledger:
 
     def _begin(self) -> None:
         self.file = LineFile(self.folder)
-        self.pid = os.getpid()
+        self.heads: dict[int, str] = {}
         self.began = self.scanned = monotonic()
         self.first_call_s: float | None = None
         self.told_wrapped = self.written = self.lost = 0
@@ -103,14 +103,14 @@ class Ledger:
         finished = [self.recorder.waiting.popleft() for _ in range(len(self.recorder.waiting))]
         if self.first_call_s is None and self.recorder.called():
             self.first_call_s = now
-        lines = [*self._news(now), *opened]
-        process = self._process() if lines or finished or self.told_process else None
+        lines = self._news(now)
+        process = self._process() if lines or opened or finished or self.told_process else None
         if process is not None and process != self.told_process:
             lines.insert(0, process)
             self.told_process = process
         calls = [self._line(one) for one in finished]
-        written = self.file.append(lines + calls) if lines or calls else 0
-        done = max(0, written - len(lines))
+        written = self.file.append([encode(line) for line in lines] + opened + calls) if lines or opened or calls else 0
+        done = max(0, written - len(lines) - len(opened))
         self.written += done
         self.lost += len(calls) - done
         self._totals(now, last=last)
@@ -136,7 +136,7 @@ class Ledger:
             ]
         return lines
 
-    def _open_calls(self, now: float) -> "list[dict[str, Any]]":
+    def _open_calls(self, now: float) -> "list[str]":
         lines = []
         for lane in list(self.recorder.lanes.values()):
             call = lane.inner
@@ -148,7 +148,7 @@ class Ledger:
                 call = call.outer
         return lines
 
-    def _open_line(self, call: Call, *, thread: int) -> "dict[str, Any]":
+    def _open_line(self, call: Call, *, thread: int) -> str:
         function = call.function
         seen = {}
         if function.role != "entry":
@@ -157,27 +157,27 @@ class Ledger:
         parent = call.outer.number if call.outer is not None else None
         return self._line((call.number, parent, function, call.began, None, False, False, arguments, None, None, seen))
 
-    def _line(self, call: "tuple[Any, ...]") -> "dict[str, Any]":
+    def _line(self, call: "tuple[Any, ...]") -> str:
+        """Put together from text: thousands of lines are made beside a prefill."""
         number, parent, function, began, took, synced, capturing, arguments, returned, raised, seen = call
-        line = {
-            "event": "call",
-            "pid": self.pid,
-            "number": number,
-            "function": function.name,
-            "module": function.module,
-            "began_s": round(began, 6),
-            "took_s": None if took is None else round(took, 7),
-            "arguments": arguments,
-        }
+        took_s = "null" if took is None else f"{took:.7f}"
+        plain = f'"number":{number},"began_s":{began:.6f},"took_s":{took_s},'
+        rest = {"arguments": arguments, "seen": seen, "returned": returned}
         # What is so by default is not written.
-        for name, value in (("parent", parent), ("returned", returned), ("raised", raised), ("seen", seen)):
-            if value is not None and value != {}:
-                line[name] = value
-        if synced:
-            line["synced"] = True
-        if capturing:
-            line["capturing"] = True
-        return line
+        for name, value in (("parent", parent), ("raised", raised)):
+            if value is not None:
+                rest[name] = value
+        for name, value in (("synced", synced), ("capturing", capturing)):
+            if value:
+                rest[name] = value
+        return self._head(function) + plain + encode(rest)[1:]
+
+    def _head(self, function: Recorded) -> str:
+        head = self.heads.get(function.index)
+        if head is None:
+            said = {"event": "call", "pid": os.getpid(), "function": function.name, "module": function.module}
+            head = self.heads[function.index] = encode(said)[:-1] + ","
+        return head
 
     def _process(self) -> "dict[str, Any]":
         if self.first_call_s is not None and not self.platform:
@@ -208,7 +208,7 @@ class Ledger:
             "written": self.written,
             "dropped": unwritten + self.lost + self.recorder.dropped,
         }
-        if self.file.append([line], totals=True):
+        if self.file.append([encode(line)], totals=True):
             self.told_totals = told
 
     def _count(self, key: "tuple[int, str, tuple[Any, ...]]", *, calls: float, took: float) -> "dict[str, Any]":

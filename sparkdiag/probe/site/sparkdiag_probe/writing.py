@@ -2,12 +2,11 @@
 
 import json
 import os
-from typing import Any
 
 LARGEST_FILE_BYTES = 32 << 20
 LARGEST_TOTALS_BYTES = 8 << 20
 """On top of that, so that the counts go on."""
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class LineFile:
@@ -16,12 +15,12 @@ class LineFile:
         self.written_bytes = 0
         self._torn = False
 
-    def append(self, lines: "list[dict[str, Any]]", *, totals: bool = False) -> int:
+    def append(self, lines: "list[str]", *, totals: bool = False) -> int:
         """How many lines were written: as many as there is room for, in one go."""
         room = LARGEST_FILE_BYTES + (LARGEST_TOTALS_BYTES if totals else 0) - self.written_bytes
         data, count = [b"\n"] if self._torn else [], 0
         for line in lines:
-            one = _encode(line).encode() + b"\n"
+            one = line.encode() + b"\n"
             room -= len(one)
             if room < 0:
                 break
