@@ -106,8 +106,12 @@ def test_what_skips_hide_ends_as_all_that_cannot_be_told_apart(found: History, d
     if not skips:
         assert ended.answer == (culprit,)
     if culprit in skips:
-        # Something new contains it and was judged, or is the new end: those two cannot be told apart.
-        assert len(ended.answer) > 1 or culprit == shas(found)[-1]
+        # Alone only where judged commits part it from all others: two new branches that have nothing else in common.
+        left = (1 << len(found.commits)) - 1
+        for sha in set(shas(found)) - skips | {shas(found)[-1]}:
+            bits = found.ancestors_of(sha)
+            left &= bits if is_new(found, sha, culprit=culprit) else ~bits
+        assert len(ended.answer) > 1 or list(places(left)) == [found.index[culprit]]
 
 
 def test_a_search_hidden_by_skips_does_not_go_round_in_circles() -> None:
