@@ -1,6 +1,6 @@
 """What the run folder's streams hold, and which value goes to which stream."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -20,6 +20,7 @@ from sparkdiag.evidence.timeline import TimelineEvent
 Stream = Literal["timeline", "stacks", "client", "dispatch"]
 STREAMS: tuple[Stream, ...] = ("timeline", "stacks", "client")
 """The streams every run folder has from its start; ``dispatch`` appears with the probe's first record."""
+EVERY_STREAM: tuple[Stream, ...] = get_args(Stream)
 
 
 class SamplingTotals(Value):

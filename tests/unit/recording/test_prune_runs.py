@@ -6,7 +6,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkdiag.evidence.ledger import DispatchWrapped
 from sparkdiag.evidence.run import RunRecord
+from sparkdiag.recording.events import EVERY_STREAM
 from sparkdiag.recording.folder import RunFolder
 from sparkdiag.recording.listing import ListedRun, State, listed_runs
 from sparkdiag.recording.prune import DAY_S, Limits, choose, delete
@@ -107,6 +109,8 @@ def made(runs: Path) -> RunFolder:
             sparkdiag_version="0", started_at="2026-05-26T00:00:00+00:00", status="finished", scenario={}, command=()
         )
     )
+    folder.append(DispatchWrapped(pid=1, function="f", module="m"))
+    assert {path.stem for path in folder.path.glob("*.jsonl")} == set(EVERY_STREAM), "one file of each kind"
     folder.write_report("report.md", "text")
     folder.server_log.write_text("log")
     return folder
