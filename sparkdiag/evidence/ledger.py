@@ -204,12 +204,15 @@ class RankLedger(Value):
     """Where lines are missing: what was counted from the process' start, warm-up and decode included."""
 
 
+Answer = Literal["agree", "disagree", "not compared"]
+
+
 class LedgerFinding(Value):
     """One thing that two sources say of the same question, and whether they agree."""
 
     question: str
     """``which kernel``, ``heads a pass``, ``keys a pass``, ``DCP size``, ``why not fused``."""
-    answer: Literal["agree", "disagree", "not compared"]
+    answer: Answer
     says: tuple[str, ...]
     """One line a source, beginning with it: ``ledger: …``, ``stacks: …``, ``route: …``, ``plan: …``."""
     because: str = ""

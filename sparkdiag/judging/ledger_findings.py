@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from sparkdiag.evidence.ledger import LedgerFinding, RankLedger
+from sparkdiag.evidence.ledger import Answer, LedgerFinding, RankLedger
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.stacks import Frame
 from sparkdiag.evidence.stored import StoredRun
@@ -267,7 +267,32 @@ def _passes(
     if not shown:
         return LedgerFinding(question=question, answer="not compared", says=says, because="no sample shows its locals")
     what = "another value than the plan has for their own shape"
+    usual, _count = shown.most_common(1)[0]
+    telling = _telling(signature, seen, shapes, scenario, usual=usual, heads=heads)
+    if telling and telling == {usual: telling.total()}:
+        told = "the one sample" if telling.total() == 1 else f"the {telling.total()} samples"
+        because = f"{name} is {usual} also in {told} for whose shape the plan has another value"
+        answer: Answer = "disagree" if telling.total() > 1 else "not compared"
+        return LedgerFinding(question=question, answer=answer, says=says, because=because)
     return _held(question, says, wrong=wrong, of=shown.total(), what=what)
+
+
+def _telling(
+    signature: Signature,
+    seen: Counter[_Seen],
+    shapes: set[tuple[int, int, int]],
+    scenario: Scenario,
+    *,
+    usual: int,
+    heads: bool,
+) -> Counter[int]:
+    """What the samples show for whose shape, one that was recorded, the plan has not the usual value: the others look
+    the same whether the function keeps to the plan or to that value."""
+    found: Counter[int] = Counter()
+    for one, count in seen.items():
+        if one.sizes in shapes and usual not in _allowed(signature, one, scenario, heads=heads):
+            found[one.heads_step if heads else one.keys_step] += count
+    return found
 
 
 def _allowed(signature: Signature, one: _Seen, scenario: Scenario, *, heads: bool) -> set[int]:

@@ -190,3 +190,14 @@ def test_heads_a_pass_are_those_of_the_frames_and_the_plan_s_only_where_no_frame
     other = sample(head_chunk_size=2)
     assert sentence(other, other).endswith("head_chunk_size 2 on the stacks, 1 by the plan")
     assert sentence(*[sample()] * 20, other).endswith("head_chunk_size 1"), "a torn reading"
+
+
+@pytest.mark.parametrize(("short", "answer"), [(0, "agree"), (1, "not compared"), (2, "disagree")])
+def test_only_shapes_for_which_the_plan_has_another_value_tell_a_fixed_one_from_it(short: int, answer: str) -> None:
+    """A function with one head a pass whatever the shape, and a shape so small that the plan has more."""
+    rank = Rank()
+    rank.begin()
+    rank.step(body=partial(rank.logits, keys=512))
+    rank.step(body=partial(rank.logits, rows=2, keys=8))
+    small = sample(seq_len=2, seq_len_kv=8, k_chunk_size=8)
+    assert answers(rank, *[sample()] * 30, *[small] * short)["heads a pass"] == answer

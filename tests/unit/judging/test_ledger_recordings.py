@@ -34,8 +34,10 @@ def test_every_layer_of_every_chunk_is_in_one_kernel_on_both_ranks(
 
 def test_the_loop_s_own_frames_agree_with_the_plan_for_what_was_passed() -> None:
     answers = {finding.question: finding.answer for finding in recorded("slow250").findings}
-    for question in ("DCP size", "which kernel", f"shapes of {LOOP}", "heads a pass", "keys a pass"):
+    for question in ("DCP size", "which kernel", f"shapes of {LOOP}", "keys a pass"):
         assert answers[question] == "agree", question
+    # It takes one head whatever the shape; a single sample has a shape for which the plan has more.
+    assert answers["heads a pass"] == "not compared"
     assert recorded("slow250").ranks[0].kernels[0].head_chunk_seen == (1,)
 
 
