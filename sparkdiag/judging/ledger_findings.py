@@ -328,7 +328,8 @@ def _frames(sources: Sources, names: Iterable[str]) -> Iterator[tuple[int, str, 
     where the ledger reaches: the call that a later sample shows may have no line yet."""
     observation: Observation = sources.stored.observation
     wanted, client = frozenset(names), observation.client
-    pids = {worker.pid for worker in observation.workers}
+    # Of a rank without a ledger the stacks tell nothing about what was recorded.
+    pids = {worker.pid for worker in observation.workers} & {prefill.process.pid for prefill in sources.prefills}
     if client.sent is None:
         return
     leaves = leaves_of(sources.scenario)

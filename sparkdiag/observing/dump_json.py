@@ -16,11 +16,11 @@ from sparkdiag.harmless.names import is_telling
 
 MOST_THREADS = 512
 MOST_FRAMES = 400
-RECORDED = "sparkdiag_recorded"
-"""Name of the probe's own frames around a watched function: left out, the function's own frame stays."""
 """Per thread; the innermost are kept."""
 MOST_LOCALS = 64
 """Per frame, after those that may not be kept were dropped."""
+RECORDED = "sparkdiag_recorded"
+"""Name of the probe's own frames around a watched function: left out, the function's own frame stays."""
 NAME_CHARACTERS = 200
 PATH_CHARACTERS = 400
 KEPT_TEXT_CHARACTERS = 200
