@@ -1,4 +1,4 @@
-"""How many calls may have a line of their own, so that recording stays below a hundredth of the server's time."""
+"""How many calls may have a line of their own: a line costs 0.15 ms, a call that is only counted 2 µs."""
 
 MANY_ROWS = 128
 """First size of an outermost call's first tensor. Calls of as many rows are long or few, and each has its line."""

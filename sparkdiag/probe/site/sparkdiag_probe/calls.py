@@ -18,7 +18,7 @@ from .facts import Facts
 from .summaries import Summaries, class_name
 
 SLOW_S = 0.004
-"""A call of this length always has its line: making it is below 1 % of that."""
+"""A call of this length always has its line, which costs 0.15 ms."""
 MOST_WAITING = 50_000
 """Lines not yet written; twice a second they are."""
 MOST_COUNTS = 500
