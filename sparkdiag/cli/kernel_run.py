@@ -4,18 +4,16 @@ import secrets
 import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from sparkdiag.cli.lent_python import LAB, lent_python
 from sparkdiag.cli.talk import say
 from sparkdiag.environment.blobs import open_tree
 from sparkdiag.environment.config import read_config
-from sparkdiag.environment.interrogate import interpreter_of
-from sparkdiag.environment.published import build_base
-from sparkdiag.environment.spec import ExistingSpec, LabSpec, ReleaseSpec, parse_spec
 from sparkdiag.errors import EnvironmentFault, ExitCode, UsageError
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.kernel_runs import RevisionUnderTest
@@ -26,11 +24,9 @@ from sparkdiag.kernels.session import Interpreter, converse, fault_of
 from sparkdiag.kernels.sources import RevisionKernels, revision_kernels
 from sparkdiag.needed import need_git
 from sparkdiag.reporting.kernel_check import check_text
-from sparkdiag.reporting.live import LiveView
 from sparkdiag.reporting.route_document import document_text
 from sparkdiag.reproducing.signals import Terminated, sigterm_raises
 
-LAB = "lab"
 QUIET_S = 5.0
 """Lines of progress where there is no terminal."""
 
@@ -71,7 +67,7 @@ def run_check(asked: CheckAsked) -> ExitCode:
         with sigterm_raises():
             interpreter = interpreter_for(asked)
             with Progress(plain=asked.as_json) as progress:
-                talk = converse(interpreter, order, heard=progress.with_(heard), timeout_s=asked.time_limit_s)
+                talk = converse(interpreter, order, heard=progress.hearing(heard), timeout_s=asked.time_limit_s)
     except (KeyboardInterrupt, Terminated) as stop:
         say(f"interrupted, nothing is left running; again: {again}", to_copy=True)
         return ExitCode.INTERRUPTED if isinstance(stop, KeyboardInterrupt) else ExitCode.TERMINATED
@@ -127,20 +123,10 @@ def interpreter_for(asked: Asked) -> Interpreter:
             spec=f"existing:{sys.executable}",
             takes_pythonpath=not sys.flags.ignore_environment,
         )
-    spec = parse_spec(spec_text)
     say(f"environment: {spec_text}, {why}")
-    if isinstance(spec, ExistingSpec):
-        return Interpreter(python=interpreter_of(spec.target), spec=spec_text, takes_pythonpath=True)
-    if not isinstance(spec, LabSpec | ReleaseSpec):
-        raise UsageError(
-            f"the environment {spec_text} is a revision of its own; kernels take torch from --env and code from --rev",
-            remedy="--env existing:PYTHON, --env lab or --env release:VERSION",
-        )
-    with LiveView(plain=asked.as_json) as view:
-        built = build_base(spec, progress=view.progress_sink())
-    if built is None:
-        raise UsageError(f"the environment {spec_text} lends no interpreter", remedy="--env existing:PYTHON")
-    return Interpreter(python=built.python, spec=spec_text, takes_pythonpath=False)
+    takes = "kernels take torch from --env and code from --rev"
+    python, others = lent_python(spec_text, takes=takes, plain=asked.as_json)
+    return Interpreter(python=python, spec=spec_text, takes_pythonpath=others)
 
 
 def _spec(asked: Asked) -> tuple[str | None, str]:
@@ -194,26 +180,15 @@ class Progress:
             self._next_s = time.monotonic() + QUIET_S
             say(text)
 
-    def with_(self, heard: Heard) -> "Hearing":
-        """Show what is progress, keep the rest."""
-        return Hearing(self, heard)
+    def hearing(self, heard: Heard, *, before: Callable[[], str] = str) -> Callable[[Mapping[str, Any]], None]:
+        """Takes what the child says: shows what is progress, with ``before`` in front of it, and keeps the rest."""
 
+        def hear(said: Mapping[str, Any]) -> None:
+            if "progress" in said:
+                self.show(before() + str(said["progress"]))
+            heard.hear(said)
 
-class Hearing:
-    """Takes what the child says, for a document and for the eye."""
-
-    def __init__(self, progress: Progress, heard: Heard) -> None:
-        self._progress = progress
-        self._heard = heard
-
-    def __call__(self, said: Mapping[str, Any]) -> None:
-        if "progress" in said:
-            self._progress.show(self.words(str(said["progress"])))
-        self._heard.hear(said)
-
-    def words(self, progress: str) -> str:
-        """As it is shown."""
-        return progress
+        return hear
 
 
 def _again(asked: CheckAsked, *, seed: int) -> str:

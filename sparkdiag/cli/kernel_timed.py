@@ -2,7 +2,7 @@
 
 import secrets
 
-from sparkdiag.cli.kernel_run import BenchAsked, Hearing, Progress, interpreter_for, revision_of
+from sparkdiag.cli.kernel_run import BenchAsked, Progress, interpreter_for, revision_of
 from sparkdiag.cli.talk import say
 from sparkdiag.errors import EnvironmentFault, ExitCode
 from sparkdiag.evidence.kernel_runs import KernelEnvironment
@@ -64,7 +64,7 @@ def _measured(
     asked: BenchAsked, interpreter: Interpreter, order: dict[str, object], heard: Heard, *, rows: int
 ) -> Talk:
     with Progress(plain=asked.as_json) as progress:
-        hearing = _Counting(progress, heard, rows=rows)
+        hearing = progress.hearing(heard, before=lambda: f"row {_row(heard, of=rows)} of {rows}, ")
         try:
             return converse(interpreter, order, heard=hearing, timeout_s=asked.time_limit_s)
         except OutOfTime:
@@ -77,16 +77,10 @@ def _measured(
             return crashed
 
 
-class _Counting(Hearing):
-    """Progress with the row's number."""
-
-    def __init__(self, progress: Progress, heard: Heard, *, rows: int) -> None:
-        super().__init__(progress, heard)
-        self._timed, self._rows = heard.timed, rows
-
-    def words(self, progress: str) -> str:
-        done = len({(call.case.shape, call.case.window) for call in self._timed})
-        return f"row {min(max(done, 1), self._rows)} of {self._rows}, {progress}"
+def _row(heard: Heard, *, of: int) -> int:
+    """The row that is under way."""
+    done = len({(call.case.shape, call.case.window) for call in heard.timed})
+    return min(max(done, 1), of)
 
 
 def _forecast(asked: BenchAsked, shapes: tuple[Shape, ...], *, revision: bool) -> str:

@@ -7,7 +7,8 @@ from sparkdiag.evidence.kernel_runs import BenchFigure, BenchRow, KernelBench, K
 from sparkdiag.evidence.kernels import Gpu
 from sparkdiag.kernels.grid import AUTHORS_RATIO, AUTHORS_ROW, HEAD_DIM, Shape, work_flop
 from sparkdiag.kernels.heard import Heard
-from sparkdiag.kernels.roofline import GIGA, TERA, peak_tflops
+from sparkdiag.kernels.roofline import floor_ms
+from sparkdiag.kernels.work import F32, FP8, Kernel
 
 
 def bench_document(
@@ -90,10 +91,10 @@ def least_ms(shape: Shape, *, useful_flop: float, gpu: Gpu, fallback: bool) -> f
 
     Bytes: the inputs once, the logits written once, in the windows and outside.
     """
-    bytes_moved = (shape.rows * shape.heads + shape.keys) * HEAD_DIM + 4 * shape.keys + 4 * shape.rows * shape.heads
-    bytes_moved += 4 * shape.rows * shape.keys
-    compute_s = useful_flop / (peak_tflops(gpu, "fp32" if fallback else "fp8") * TERA)
-    return 1e3 * max(compute_s, bytes_moved / (gpu.memory_gb_s.value * GIGA))
+    rows, keys, heads = shape.rows, shape.keys, shape.heads
+    read = (rows * heads + keys) * HEAD_DIM * FP8 + keys * F32 + rows * heads * F32
+    kernel = Kernel("bench", 1, read, rows * keys * F32, int(useful_flop))
+    return floor_ms(kernel, gpu, units="fp32" if fallback else "fp8", cached=False)
 
 
 def most_subjects(rows: Sequence[BenchRow]) -> tuple[str, ...]:

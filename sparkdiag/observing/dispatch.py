@@ -8,7 +8,6 @@ import json
 import math
 import os
 import re
-import stat
 import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -22,6 +21,7 @@ from sparkdiag.evidence.ledger import DispatchCall, DispatchLine, DispatchProces
 from sparkdiag.evidence.timeline import NoteEvent
 from sparkdiag.harmless.excerpt import excerpt
 from sparkdiag.harmless.names import is_telling
+from sparkdiag.observing.appended import AppendedLines
 from sparkdiag.observing.dump_json import MOST_DIGITS
 from sparkdiag.observing.ticker import Ticker
 
@@ -102,7 +102,7 @@ class DispatchReader:
     def __init__(self, folder: Path, *, clock_offset_s: float) -> None:
         self._folder = folder
         self._clock_offset_s = clock_offset_s
-        self._offsets: dict[int, int] = {}
+        self._files = AppendedLines()
         self._behind = False
         self.skipped = 0
         """Lines that are none of the ledger's."""
@@ -116,7 +116,9 @@ class DispatchReader:
         """The new lines, process by process; a torn last line is left for the next look."""
         self._behind = False
         for pid in self._pids():
-            for line in self._new_lines(pid):
+            lines, full = self._files.new(self._folder / f"dispatch-{pid}.jsonl", at_most_bytes=READ_LIMIT_BYTES)
+            self._behind |= full
+            for line in lines:
                 parsed = parse_line(line, pid=pid, clock_offset_s=self._clock_offset_s)
                 if parsed is not None:
                     yield parsed
@@ -130,33 +132,6 @@ class DispatchReader:
         except OSError:
             return []
         return sorted(found)[:MOST_FILES]
-
-    def _new_lines(self, pid: int) -> list[bytes]:
-        offset = self._offsets.get(pid, 0)
-        data = _read_from(self._folder / f"dispatch-{pid}.jsonl", offset)
-        full = len(data) == READ_LIMIT_BYTES
-        self._behind |= full
-        whole, newline, _torn = data.rpartition(b"\n")
-        if not newline:
-            # One line longer than a whole look is nothing the probe writes: step over it.
-            self._offsets[pid] = offset + (len(data) if full else 0)
-            return []
-        self._offsets[pid] = offset + len(whole) + 1
-        return whole.split(b"\n")
-
-
-def _read_from(path: Path, offset: int) -> bytes:
-    """At most ``READ_LIMIT_BYTES`` of a plain file; nothing of a pipe, a link, or what is not there."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        return os.pread(fd, READ_LIMIT_BYTES, offset) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
-    except OSError:
-        return b""
-    finally:
-        os.close(fd)
 
 
 class DispatchFollower:

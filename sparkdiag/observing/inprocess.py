@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from sparkdiag.evidence.stacks import Frame, LocalValue, StackSample, ThreadStack
 from sparkdiag.harmless.excerpt import excerpt
 from sparkdiag.harmless.names import is_telling
+from sparkdiag.observing.appended import AppendedLines
 from sparkdiag.observing.dump_json import (
     MOST_DIGITS,
     MOST_FRAMES,
@@ -110,7 +111,7 @@ class InProcessReader:
         self._folder = folder
         self._clock_offset_s = monotonic() - clock()
         self._kept_names = kept_names
-        self._offsets: dict[Path, int] = {}
+        self._files = AppendedLines()
         self._cpu_s = 0.0
         self.full: frozenset[int] = frozenset()
         """Processes whose file has reached its bound."""
@@ -119,8 +120,8 @@ class InProcessReader:
         """The new samples of these processes, in order of their end; a torn last line is left for the next look."""
         samples: list[StackSample] = []
         for pid in pids:
-            path = self._folder / f"stacks-{pid}.jsonl"
-            for line in self._new_lines(path):
+            lines, _more = self._files.new(self._folder / f"stacks-{pid}.jsonl", at_most_bytes=READ_LIMIT_BYTES)
+            for line in lines:
                 sample = parse_line(line, pid=pid, clock_offset_s=self._clock_offset_s, kept_names=self._kept_names)
                 if sample is not None:
                     samples.append(sample)
@@ -133,19 +134,3 @@ class InProcessReader:
         """CPU seconds that the samples read since the last call cost the server, as the probe tells it."""
         taken_s, self._cpu_s = self._cpu_s, 0.0
         return taken_s
-
-    def _new_lines(self, path: Path) -> list[bytes]:
-        offset = self._offsets.get(path, 0)
-        try:
-            with path.open("rb") as file:
-                file.seek(offset)
-                data = file.read(READ_LIMIT_BYTES)
-        except OSError:
-            return []
-        whole, newline, _torn = data.rpartition(b"\n")
-        if not newline:
-            # One line longer than a whole look is nothing the probe writes: step over it.
-            self._offsets[path] = offset + (len(data) if len(data) == READ_LIMIT_BYTES else 0)
-            return []
-        self._offsets[path] = offset + len(whole) + 1
-        return whole.split(b"\n")

@@ -11,6 +11,10 @@ CONTROL_FILE = "sample.on"
 """Its presence in the probe's folder starts the in-process sampler; JSON content may set ``period_s``."""
 
 
+PROBE_SYNC = {"SPARKDIAG_PROBE_SYNC": "1"}
+"""The probe waits for the device before and after each leaf function, so that its time is the kernel's."""
+
+
 def package_folder() -> Path:
     """The folder for the server's PYTHONPATH: it holds the package and the metadata that make vLLM load it."""
     return Path(__file__).parent / "site"
@@ -22,12 +26,10 @@ def probe_environment(
     folder: Path,
     ptracer_pid: int | None = None,
     also: tuple[str, ...] = (),
-    synced: bool = False,
 ) -> dict[str, str]:
     """Variables for the server. ``ptracer_pid``: the process that may sample, with its descendants (Yama).
 
     ``also``: modules to tell of beside the scenario's, because they prove which revision runs.
-    ``synced``: wait for the device before and after each leaf function, so that its time is the kernel's.
     """
     modules = dict.fromkeys((*(module for watched in scenario.watch for module in watched.modules), *also))
     functions = {signature.function for signature in scenario.signatures}
@@ -42,8 +44,6 @@ def probe_environment(
     }
     if scenario.watch:
         env["SPARKDIAG_PROBE_LEDGER"] = json.dumps(_ledger(scenario))
-    if synced:
-        env["SPARKDIAG_PROBE_SYNC"] = "1"
     if ptracer_pid is not None:
         env["SPARKDIAG_PROBE_PTRACER"] = str(ptracer_pid)
     return env

@@ -2,13 +2,11 @@
 
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.verdict import Baseline
+from sparkdiag.probe.locate import PROBE_SYNC
 from sparkdiag.scenario.model import Scenario
 
 LAUNCH_BLOCKING = {"CUDA_LAUNCH_BLOCKING": "1"}
 """Each kernel is waited for where it is launched (CUDA programming guide, "Environment Variables")."""
-
-PROBE_SYNC = {"SPARKDIAG_PROBE_SYNC": "1"}
-"""The probe waits for the device before and after each kernel that it records."""
 
 
 class ReproRequest(Value):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pydantic import JsonValue
@@ -213,4 +214,19 @@ def summary(*ranks: Rank, scenario: Scenario = LAB, **changes: Any) -> LedgerSum
 
 def only(found: LedgerSummary) -> RankLedger:
     (rank,) = found.ranks
+    return rank
+
+
+def incident(rank: Rank, chunks: int) -> Rank:
+    """DCP 2: every layer of every chunk in the fallback."""
+    rank.begin()
+    for chunk in range(chunks):
+        rank.step(body=partial(rank.logits, keys=128 * (chunk + 1)))
+    return rank
+
+
+def healthy(rank: Rank, chunks: int) -> Rank:
+    rank.begin()
+    for _ in range(chunks):
+        rank.step(body=lambda: rank.fused(accepts=True))
     return rank

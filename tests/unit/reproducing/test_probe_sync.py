@@ -1,5 +1,6 @@
 """--probe-sync reaches the server's environment, and only where it was asked for; not without a probe."""
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,12 +9,13 @@ import pytest
 
 from sparkdiag.cli import repro
 from sparkdiag.errors import UsageError
-from sparkdiag.probe.locate import probe_environment
+from sparkdiag.probe.locate import package_folder
 from sparkdiag.reproducing.request import ReproRequest, launched_scenario
 from sparkdiag.scenario.load import load_scenario
 from sparkdiag.serving.command import server_command
 
 VARIABLE = "SPARKDIAG_PROBE_SYNC"
+INSIDE = package_folder() / "sparkdiag_probe"
 
 
 def environment_of(tmp_path: Path, **asked: bool) -> dict[str, str]:
@@ -30,7 +32,7 @@ def environment_of(tmp_path: Path, **asked: bool) -> dict[str, str]:
 
 
 def test_it_is_asked_of_the_probe_as_the_probe_reads_it(tmp_path: Path) -> None:
-    told = probe_environment(load_scenario("lab"), folder=tmp_path, synced=True)[VARIABLE]
+    (told,) = re.findall(rf'environ.get\("{VARIABLE}"\) == "(.)"', (INSIDE / "ledger.py").read_text(encoding="utf-8"))
     assert environment_of(tmp_path, probe_sync=True)[VARIABLE] == told
     both = environment_of(tmp_path, probe_sync=True, launch_blocking=True)
     assert (both[VARIABLE], both["CUDA_LAUNCH_BLOCKING"]) == (told, "1")
