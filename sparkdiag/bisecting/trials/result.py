@@ -6,13 +6,13 @@ from pathlib import Path
 from sparkdiag.bisecting.trials.log_tail import tail_of
 from sparkdiag.errors import EnvironmentFault, GuardianKilled, SamplingRefused, ServerError, SparkdiagError, UsageError
 from sparkdiag.evidence.bisection import Purpose, Signature, TrialOutcome, TrialResult
-from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.processes import GUARDIAN_KILLED
 from sparkdiag.evidence.run import RunRecord
 from sparkdiag.evidence.stacks import StackSample
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import Baseline, Verdict
 from sparkdiag.harmless.excerpt import one_line
+from sparkdiag.judging.shares import engine_samples, worker_samples
 from sparkdiag.recording.folder import SERVER_LOG
 from sparkdiag.recording.read import read_run
 from sparkdiag.serving.last_words import telling_line
@@ -127,30 +127,6 @@ def not_started_reason(error: str, log_tail: Sequence[str]) -> str:
 
 def _line(text: str) -> str:
     return one_line(text, limit=LONGEST_REASON)
-
-
-def engine_samples(observation: Observation) -> tuple[StackSample, ...]:
-    """Usable looks at workers and EngineCore between the prompt's sending and the first token."""
-    engine = {process.pid for process in observation.processes if process.role in ("worker", "engine_core")}
-    return _prefill_samples(observation, engine)
-
-
-def worker_samples(observation: Observation) -> tuple[StackSample, ...]:
-    """The same of the processes in which the model runs."""
-    return _prefill_samples(observation, {process.pid for process in observation.workers})
-
-
-def _prefill_samples(observation: Observation, pids: set[int]) -> tuple[StackSample, ...]:
-    sent, until_s = observation.client.sent, observation.client.first_token_s
-    return tuple(
-        sample
-        for sample in observation.samples
-        if sample.usable
-        and sample.pid in pids
-        and sent is not None
-        and sample.started_s >= sent.t_s
-        and (until_s is None or sample.ended_s <= until_s)
-    )
 
 
 def functions_of(samples: Sequence[StackSample]) -> tuple[str, ...]:

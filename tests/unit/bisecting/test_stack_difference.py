@@ -6,8 +6,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.bisecting.trials.stack_difference import MOST_SHARES, difference, innermost_shares, stack_difference
+from sparkdiag.bisecting.trials.stack_difference import difference, stack_difference
 from sparkdiag.evidence.stacks import StackSample, ThreadStack
+from sparkdiag.judging.shares import MOST_SHARES, innermost_shares
 from tests.unit.bisecting.stored_trials import WORKER, sample
 
 NAMES = st.lists(st.sampled_from([f"f{number}" for number in range(30)]), max_size=60)
