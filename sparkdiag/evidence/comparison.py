@@ -40,6 +40,8 @@ class ComparedRow(Value):
     a: str
     b: str
     differs: bool
+    setting: bool = False
+    """Whether ``what`` is an option or a variable of the server, so a name from outside."""
 
 
 class FunctionShare(Value):
