@@ -179,7 +179,6 @@ def _search(
     import sparkdiag.reporting.bisection
     import sparkdiag.reporting.bisection_document
     import sparkdiag.reporting.bisection_summary  # noqa: F401 - shows the end of a search that may outlive an upgrade
-    from sparkdiag.bisecting.answer.recorded import RecordedDetails
     from sparkdiag.bisecting.asking.plan import forecast_line
     from sparkdiag.bisecting.session import bisect
     from sparkdiag.bisecting.steps.forecast import forecast
@@ -188,7 +187,6 @@ def _search(
     from sparkdiag.reproducing.signals import Terminated, sigterm_raises
 
     request = request.model_copy(update={"repro": request.repro.model_copy(update={"runs_dir": str(folder.trials)})})
-    details = RecordedDetails(request, folder=folder)
     view = LiveBisection(axis=request.axis.kind, plain=as_json)
     try:
         with sigterm_raises(), view:
@@ -196,7 +194,7 @@ def _search(
             if not asked.resume:
                 view.note(forecast_line(forecast(request, minutes=runner.minutes)))
             view.note(f"bisection's folder: {shown_path(folder.path)}")
-            return bisect(request, folder=folder, runner=runner, view=view, details=details)
+            return bisect(request, folder=folder, runner=runner, view=view)
     except (KeyboardInterrupt, Terminated) as stop:
         for line in view.table_lost():
             typer.echo(line, err=True)
