@@ -1,118 +1,111 @@
-"""``sparkdiag report``: a run, judged again from its folder and rendered; or a bisection."""
+"""``sparkdiag report``: a run, a bisection or two runs beside each other, rendered from what was recorded."""
 
-from enum import StrEnum
+import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sparkdiag.cli import completion
-from sparkdiag.errors import RunFolderError
+from sparkdiag.cli.report_formats import FILES, Format, rendered
+from sparkdiag.cli.report_subject import Subject, TwoRuns, made_public, read_subject
+from sparkdiag.errors import SparkdiagError, UsageError
 
 if TYPE_CHECKING:
-    from sparkdiag.evidence.stored import StoredRun
-
-
-class Format(StrEnum):
-    """What ``--format`` takes."""
-
-    MD = "md"
-    JSON = "json"
+    from sparkdiag.evidence.redaction import Redactions
 
 
 def report(
-    run: Annotated[
-        Path,
+    runs: Annotated[
+        list[Path],
         typer.Argument(
-            help="Folder of a run or a bisection (see: sparkdiag runs list).",
-            metavar="RUN",
+            help="Folder of a run or a bisection (see: sparkdiag runs list); two runs are compared.",
+            metavar="RUN [RUN]",
             autocompletion=completion.runs,
         ),
     ],
-    form: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.MD,
+    form: Annotated[
+        Format,
+        typer.Option("--format", help="md to paste, html to open, svg for slides, speedscope and trace for viewers."),
+    ] = Format.MD,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; - is standard output.", metavar="FILE")
+    ] = None,
+    show_redactions: Annotated[
+        bool, typer.Option("--show-redactions", help="List what is left out, by kind and count, in place of the page.")
+    ] = False,
+    not_secret: Annotated[
+        list[str] | None,
+        typer.Option("--not-secret", help="Fingerprint of a text that you have found harmless.", metavar="FINGERPRINT"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Print the report of a run from its folder alone, offline, and judge it again with this version's judge.
 
     \b
-    Example: sparkdiag report runs/20260526T081502Z-lab-1a2b3c4d-dcp2 > report.md
+    Example: sparkdiag report runs/20260526T081502Z-lab-dcp2 --format html
 
-    The folder of a bisection is reported as it stands.
+    Two runs are put side by side, whatever they are: DCP 1 and 2, good and bad, before and after a fix. Secrets, home
+    folders, names of users and hosts and addresses are left out of every page.
     """
-    from sparkdiag.recording.listed_bisection import is_bisection_folder
-    from sparkdiag.recording.read import read_run
-    from sparkdiag.reporting.document import document_json
-    from sparkdiag.reporting.markdown import render_markdown
-    from sparkdiag.reproducing.ending import compared
-
-    if is_bisection_folder(run):
-        _report_bisection(run, as_json=as_json or form is Format.JSON)
+    if len(runs) > 2:
+        raise UsageError(f"{len(runs)} runs: one is reported, two are compared", remedy="sparkdiag report RUN [RUN]")
+    form = Format.JSON if as_json else form
+    subject = read_subject(runs, with_trials=form is Format.HTML)
+    shown, went = made_public(subject, not_secret=frozenset(not_secret or ()))
+    if show_redactions:
+        typer.echo(_redactions_json(went) if as_json else _redactions_text(went))
         return
-    stored = compared(read_run(run))
-    again = judged_again(stored)
-    if as_json or form is Format.JSON:
-        typer.echo(document_json(stored, judged_again=again))
+    page = rendered(shown, form)
+    path = _place(output, form, subject)
+    if path is None:
+        typer.echo(page, nl=False)
     else:
-        typer.echo(render_markdown(stored, judged_again=again), nl=False)
+        _write(path, page)
+        typer.echo(f"written: {path}", err=True)
+    _warn(went)
 
 
-def _report_bisection(folder: Path, *, as_json: bool) -> None:
-    from sparkdiag.recording.listed_bisection import read_bisection
-    from sparkdiag.reporting.bisection import render_bisection
-    from sparkdiag.reporting.bisection_document import bisection_json
+def _place(output: Path | None, form: Format, subject: Subject) -> Path | None:
+    """Where the page goes; None is standard output. A terminal is spared what is not made for reading there."""
+    if output is not None:
+        return None if str(output) == "-" else output
+    if form not in FILES or not sys.stdout.isatty():
+        return None
+    if isinstance(subject, TwoRuns):
+        raise UsageError(f"--format {form} is not for a terminal", remedy=f"name a file: -o compared-{FILES[form]}")
+    return subject.folder / FILES[form]
+
+
+def _write(path: Path, page: str) -> None:
+    from sparkdiag.recording.folder import replace
 
     try:
-        found = read_bisection(folder)
-    except RunFolderError as lost:
-        from sparkdiag.bisecting.answer.kept import rebuilt_bisection  # all of a search, and git: only where it must be
-
-        found = rebuilt_bisection(folder, lost=lost.message)
-    if as_json:
-        typer.echo(bisection_json(found, run_dir=str(folder)))
-    else:
-        typer.echo(render_bisection(found), nl=False)
-
-
-def judged_again(stored: "StoredRun") -> "StoredRun | None":
-    """The run with today's verdict; None where that is the stored one or the run cannot be judged."""
-    from sparkdiag.judging.judge import judge
-    from sparkdiag.reporting.phrases import scenario_of
-
-    if stored.record.watched:
-        return _watched_again(stored)
-    scenario = scenario_of(stored)
-    old = stored.record.verdict
-    if scenario is None or stored.observation.client.sent is None:
-        return None
-    new = judge(stored.observation, scenario, old.baseline if old is not None else None)
-    if old is not None and (
-        (new.outcome, new.mode, new.kind, new.function, new.needle)
-        == (old.outcome, old.mode, old.kind, old.function, old.needle)
-    ):
-        return None
-    record = stored.record.model_copy(update={"verdict": new})
-    return stored.model_copy(update={"record": record})
+        if path.exists() and not path.is_file():
+            path.write_text(page, encoding="utf-8")  # a pipe or a device; a folder is refused by the system
+        else:
+            replace(path, page)
+    except OSError as error:
+        raise SparkdiagError(
+            f"{path} cannot be written: {error.strerror or error}", remedy="name another file: --output FILE"
+        ) from error
 
 
-def _watched_again(stored: "StoredRun") -> "StoredRun | None":
-    """The same for a server that was only watched: what its stacks mean to today's signatures."""
-    from sparkdiag.judging.judge import judge
-    from sparkdiag.reporting.phrases import scenario_of
-    from sparkdiag.watching.conclusion import conclusion_of
+def _warn(went: "Redactions") -> None:
+    """What only a person can tell stays on the page, so it is said wherever the page goes."""
+    if went.unclassified:
+        number = len(went.unclassified)
+        typer.echo(
+            f"note: {number} text(s) on it may be secrets: sparkdiag report RUN --show-redactions lists them", err=True
+        )
 
-    old, before, scenario = stored.record.verdict, stored.record.diagnosis, scenario_of(stored)
-    prompt = None
-    if stored.observation.client.sent is not None and scenario is not None:
-        prompt = judge(stored.observation, scenario, old.baseline if old is not None else None)
-    reason = before.reason if before is not None else None
-    found = conclusion_of(stored.observation, prompt=prompt, why_no_stacks=reason or "none was kept")
-    new = found.verdict
-    if (
-        old is not None
-        and before is not None
-        and (new.outcome, new.mode, new.kind, new.function) == (old.outcome, old.mode, old.kind, old.function)
-        and (found.diagnosis.kind, found.diagnosis.finding) == (before.kind, before.finding)
-    ):
-        return None
-    record = stored.record.model_copy(update={"verdict": new, "diagnosis": found.diagnosis})
-    return stored.model_copy(update={"record": record})
+
+def _redactions_text(went: "Redactions") -> str:
+    from sparkdiag.reporting.redactions import redactions_text
+
+    return redactions_text(went)
+
+
+def _redactions_json(went: "Redactions") -> str:
+    return json.dumps({"schema": 1, "redactions": went.model_dump(mode="json")}, indent=2)

@@ -5,8 +5,8 @@ from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.reporting.phrases import leading_forecast, seconds
 
 NOISE = 1.25
-"""Two single runs that differ by less are not said to differ: equal runs of the lab took 8.0 to 9.5 s on a quiet machine
-(docs/measured.md)."""
+"""Two single runs that differ by less are not said to differ: equal runs of the lab took 8.0 to 9.5 s on a quiet
+machine (docs/measured.md)."""
 
 
 def first_token(stored: StoredRun) -> ComparedTime:
