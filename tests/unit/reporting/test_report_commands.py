@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import sparkdiag.judging.judge as judging
 from sparkdiag.cli import report, runs
 from sparkdiag.errors import RunFolderError
+from sparkdiag.evidence.client import TokenChunk
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import Verdict
 from sparkdiag.recording.folder import RunFolder
@@ -32,7 +33,8 @@ def on_disk(runs_dir: Path, stored: StoredRun) -> Path:
         folder.append_document(
             "timeline", {"event": "processes", "t_s": 1, "processes": [p.model_dump() for p in seen.processes]}
         )
-        for value in (client.sent, client.end):
+        first = [] if client.first_token_s is None else [TokenChunk(t_s=client.first_token_s, text=client.text)]
+        for value in (client.sent, *first, client.end):
             if value is not None:
                 folder.append(value)
     return folder.path
