@@ -58,6 +58,35 @@ class Host(Value):
     sparkdiag: str
 
 
+class Software(Value):
+    """What a bug report of vLLM is asked for beside :class:`Host`, read from files and NVML; None: not collected."""
+
+    os: str | None = None
+    """``Debian GNU/Linux 12 (bookworm)``."""
+    libc: str | None = None
+    """``glibc 2.36``."""
+    python: str | None = None
+    """Of the environment under test."""
+    packages: dict[str, str] = {}
+    """Versions of the distributions that matter, by normalised name."""
+    torch_cuda: str | None = None
+    """CUDA that PyTorch was built with; ``none`` for a build without."""
+    torch_rocm: str | None = None
+    """The same of ROCm."""
+    torch_debug: bool | None = None
+    vllm_commit: str | None = None
+    """As the installed package names it."""
+    gpus: tuple[str, ...] = ()
+    """``NVIDIA H200, SM90, 139.8 GiB``; empty where NVML shows none."""
+    gpu_problem: str | None = None
+    """NVML's own words where it could not be asked."""
+    driver: str | None = None
+    driver_cuda: str | None = None
+    """The newest CUDA that the driver serves."""
+    variables: dict[str, str] = {}
+    """By allow-list, of what the server inherited."""
+
+
 class ServerPriority(Value):
     """What was done to the launched server's own scheduling group (autogroup, sched(7))."""
 
@@ -76,6 +105,8 @@ class PredictedRoute(Value):
     """Where the source was read: ``the lab's history at 1cea6e7154``, ``the files installed in …``."""
     problem: str | None = None
     """Why there is no route; one line."""
+    scope: str = ""
+    """Which configurations reach the stall by the same source, and what was asked for that; empty: not asked."""
     took_s: float | None = None
 
 
@@ -111,6 +142,8 @@ class RunRecord(Value):
     predicted: PredictedRoute | None = None
     """None in a run from before routes were read."""
     host: Host | None = None
+    software: Software | None = None
+    """None in a run from before it was collected."""
     timings_s: Timings = Timings()
     verdict: Verdict | None = None
     diagnosis: Diagnosis | None = None

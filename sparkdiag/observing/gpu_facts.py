@@ -31,6 +31,9 @@ class GpuLook(Value):
     """What NVML shows to this user."""
 
     gpus: tuple[GpuFacts, ...] = ()
+    driver: str | None = None
+    driver_cuda: str | None = None
+    """The newest CUDA that the driver serves: ``13.0``."""
     problem: str | None = None
     """NVML's own words where it cannot be used."""
     device_nodes: tuple[str, ...] = ()
@@ -46,7 +49,12 @@ def look_at_gpus(dev: Path = Path("/dev")) -> GpuLook:
         return GpuLook(problem=excerpt(str(error), limit=200), device_nodes=nodes)
     try:
         count = min(pynvml.nvmlDeviceGetCount(), MOST_GPUS)
-        return GpuLook(gpus=tuple(_facts(index) for index in range(count)), device_nodes=nodes)
+        return GpuLook(
+            gpus=tuple(_facts(index) for index in range(count)),
+            driver=_text(_asked(pynvml.nvmlSystemGetDriverVersion)),
+            driver_cuda=_cuda_version(_asked(pynvml.nvmlSystemGetCudaDriverVersion)),
+            device_nodes=nodes,
+        )
     except (pynvml.NVMLError, OSError) as error:
         return GpuLook(problem=excerpt(str(error), limit=200), device_nodes=nodes)
     finally:
@@ -72,6 +80,11 @@ def _facts(index: int) -> GpuFacts:
         memory_total_mib=memory.total / 2**20 if memory else None,
         memory_used_mib=memory.used / 2**20 if memory else None,
     )
+
+
+def _cuda_version(number: int | None) -> str | None:
+    """NVML writes 13.1 as 13010."""
+    return f"{number // 1000}.{number % 1000 // 10}" if number else None
 
 
 def _asked(question: Callable[[], T]) -> T | None:

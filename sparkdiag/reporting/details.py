@@ -1,29 +1,22 @@
 """The folded parts of the Markdown report, each with how soon it may be left out when the report grows too long."""
 
 import json
-from dataclasses import dataclass
 from shlex import join, quote
 
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.reporting.dispatch_ledger import ledger_markdown
+from sparkdiag.reporting.fitted import Section
 from sparkdiag.reporting.phrases import looking_cost, record_is_lost, scenario_of, seconds
 from sparkdiag.reporting.safe_text import code, fence, prose, table
 from sparkdiag.reporting.stack_view import name_of, rank_classes, stack_text
 from sparkdiag.reporting.timeline_rows import Row, rows, thinned
 
+__all__ = ["Section", "folded", "sections"]
+
 _MOST_FRAMES = 40
 _MOST_CLASSES = 8
 _MOST_PROCESSES = 40
 _MOST_NOTES = 30
-
-
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """``rank`` grows with dispensability: the highest is left out first."""
-
-    rank: int
-    title: str
-    markdown: str
 
 
 def sections(stored: StoredRun) -> tuple[Section, ...]:

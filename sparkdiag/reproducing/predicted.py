@@ -17,12 +17,15 @@ from sparkdiag.evidence.run import PredictedRoute
 from sparkdiag.harmless.excerpt import one_line
 from sparkdiag.observing.gpu_facts import GpuFacts, look_at_gpus
 from sparkdiag.reproducing.running import RunInProgress
+from sparkdiag.reproducing.scope import scope_of
 from sparkdiag.routing.route import find_route
 from sparkdiag.routing.source.source_tree import SourceTree
 from sparkdiag.scenario.model import Scenario
 
 PATIENCE_S = 10.0
-"""It takes milliseconds; a run does not wait longer for it than this."""
+"""It takes milliseconds, with the neighbouring configurations below a second; a run does not wait longer than this."""
+SCOPE_SHARE = 0.5
+"""Share of the patience after which no further configuration is read."""
 MOST_KERNELS, MOST_STEPS, MOST_LINES = 8, 60, 8
 """What is kept of a route with a run; the names of the kernels are kept all."""
 LONGEST = 300
@@ -45,30 +48,36 @@ def keep_route(run: RunInProgress, environment: Environment) -> None:
 def predict(environment: Environment, scenario: Scenario, *, patience_s: float = PATIENCE_S) -> PredictedRoute:
     """Never raises: why there is no route is told in ``problem``."""
     found: list[PredictedRoute] = []
-    thread = threading.Thread(
-        target=lambda: found.append(_predicted(environment, scenario)), name="sparkdiag-route", daemon=True
-    )
     began_s = time.monotonic()
+    until_s = began_s + patience_s * SCOPE_SHARE
+
+    def read() -> None:
+        found.extend(_predicted(environment, scenario, until_s=until_s))
+
+    thread = threading.Thread(target=read, name="sparkdiag-route", daemon=True)
     thread.start()
     thread.join(patience_s)
     if not found:
         return PredictedRoute(problem=f"reading the source took longer than {patience_s:g} s")
-    return found[0].model_copy(update={"took_s": time.monotonic() - began_s})
+    return found[-1].model_copy(update={"took_s": time.monotonic() - began_s})
 
 
-def _predicted(environment: Environment, scenario: Scenario) -> PredictedRoute:
-    read_from = ""
+def _predicted(environment: Environment, scenario: Scenario, *, until_s: float) -> Iterator[PredictedRoute]:
+    """The route, then the same with its scope: what takes too long must not cost what is known already."""
+    read_from, known = "", PredictedRoute()
     try:
         gpus = look_at_gpus().gpus
         config = config_of(scenario, platform=platform_of(environment, gpus), gpus=gpus)
         with source_of(environment) as (tree, read_from):
-            return PredictedRoute(
-                route=trimmed(find_route(tree, scenario=scenario, config=config)), read_from=_kept(read_from)
-            )
-    except SparkdiagError as error:
-        return PredictedRoute(read_from=_kept(read_from), problem=_kept(error.message))
+            route = trimmed(find_route(tree, scenario=scenario, config=config))
+            known = PredictedRoute(route=route, read_from=_kept(read_from))
+            yield known
+            scope = scope_of(tree, scenario=scenario, config=config, until_s=until_s)
+            yield known.model_copy(update={"scope": one_line(scope, limit=2 * LONGEST)})
     except Exception as error:  # what cannot be read must not cost the run
-        return PredictedRoute(read_from=_kept(read_from), problem=_kept(f"{type(error).__name__}: {error}"))
+        message = error.message if isinstance(error, SparkdiagError) else f"{type(error).__name__}: {error}"
+        if known.route is None:
+            yield PredictedRoute(read_from=_kept(read_from), problem=_kept(message))
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from sparkdiag.reproducing.progress import View
 from sparkdiag.reproducing.request import ReproRequest, control_request, launched_scenario
 from sparkdiag.reproducing.running import RunInProgress, kept_whatever_happens, run_clock
 from sparkdiag.reproducing.signals import Terminated
+from sparkdiag.reproducing.software import software_of
 from sparkdiag.reproducing.trial import prompt_and_judge
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.serving.command import server_command
@@ -176,6 +177,7 @@ def _begin(
         command=redact_argv(request.command),
         environment=environment.model_dump(mode="json", exclude={"env", "expected_files"}),
         host=host,
+        software=software_of(environment),
     )
     run = RunInProgress(folder, record, view=view, clock=clock)
     for note in environment.notes:

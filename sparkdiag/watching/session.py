@@ -19,6 +19,7 @@ from sparkdiag.reproducing.host import describe_host
 from sparkdiag.reproducing.progress import View
 from sparkdiag.reproducing.running import RunInProgress, kept_whatever_happens, run_clock
 from sparkdiag.reproducing.signals import Terminated
+from sparkdiag.reproducing.software import software_here
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.watching.conclusion import conclusion_of, diagnosis_of
 from sparkdiag.watching.foreign import ForeignServer, dcp_of, environment_of, identity_of, revision_of
@@ -79,6 +80,7 @@ def _begin(
         environment=environment_of(target)
         | {"pids_in_their_namespace": {str(pid): inner for pid, inner in target.inner_pids.items()}},
         host=describe_host(gpu_names()),
+        software=software_here(),
     )
     run = RunInProgress(folder, record, view=view, clock=clock)
     for note in target.notes:

@@ -14,6 +14,7 @@ from sparkdiag.observing.permission import ptrace_facts, ptrace_remedy
 from sparkdiag.observing.pyspy import PySpy, can_sample, find_pyspy
 from sparkdiag.observing.titles import is_sampled
 from sparkdiag.reproducing.host import describe_host
+from sparkdiag.reproducing.software import software_here
 from sparkdiag.scenario.model import Scenario
 from sparkdiag.watching.captures import RunFolderCaptures
 from sparkdiag.watching.foreign import dcp_of, environment_of, identity_of, revision_of
@@ -131,7 +132,7 @@ def _records(request: WatchRequest, target: Target) -> Callable[[], RunRecord]:
     identity = identity_of(target)
     dcp = dcp_of(target, identity)
     scenario: Scenario = watched_scenario(request, processes=target.processes, dcp=dcp.size or 1)
-    host = describe_host(gpu_names())
+    host, software = describe_host(gpu_names()), software_here()
 
     def record() -> RunRecord:
         return RunRecord(
@@ -142,6 +143,7 @@ def _records(request: WatchRequest, target: Target) -> Callable[[], RunRecord]:
             command=redact_argv(request.command),
             environment=environment_of(target),
             host=host,
+            software=software,
             server_argv=identity.argv,
             revision=revision_of(identity),
             dcp=dcp,
