@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sparkdiag import __version__
-from sparkdiag.cli import bisect, clean, doctor, env, kernel, report, repro, route, runs, scenario, triage, watch
+from sparkdiag.cli import bisect, clean, doctor, env, kernel, post, report, repro, route, runs, scenario, triage, watch
 from sparkdiag.cli.exit_codes import GIT_BISECT_CODES, git_bisect_code
 from sparkdiag.cli.failures import show_error
 from sparkdiag.cli.grouped import GroupedCommand
@@ -51,6 +51,11 @@ app.command(
 )(watch.watch)
 app.command("doctor", short_help="Try out what a run needs of this machine.")(doctor.doctor)
 app.command("report", short_help="Print the report of a run, offline and judged again.")(report.report)
+app.command(
+    "post",
+    cls=GroupedCommand,
+    short_help="Post the report of a run to a pull request.",
+)(post.post)
 app.add_typer(kernel.app, name="kernel")
 app.add_typer(scenario.app, name="scenario")
 app.add_typer(env.app, name="env")

@@ -26,6 +26,8 @@ from sparkdiag.recording.stack_lines import StackLines
 
 RECORD = "run.json"
 SERVER_LOG = "server.log"
+POSTED = "posted.json"
+"""Which comments the run was posted as (``posting.posted``); in a bisection's folder too."""
 _MOST_NAMES = 1000
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 

@@ -20,11 +20,11 @@ from sparkdiag.recording.bisection import (
     has_ended,
     is_being_written,
 )
-from sparkdiag.recording.folder import RECORD
+from sparkdiag.recording.folder import POSTED, RECORD
 from sparkdiag.recording.in_use import TIMELINE
 from sparkdiag.recording.record import LARGEST_RECORD, open_regular
 
-_FILE = rf"({re.escape(JOURNAL)}|{re.escape(DOCUMENT)}|{re.escape(REPORT)})"
+_FILE = rf"({'|'.join(map(re.escape, (JOURNAL, DOCUMENT, REPORT, POSTED)))})"
 _WRITTEN_BY_US = re.compile(rf"{_FILE}|{re.escape(LOCK)}|\.{_FILE}\.[a-z0-9_]{{8}}")
 _BEGIN = b'{"event":"begun"'
 

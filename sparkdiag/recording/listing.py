@@ -11,7 +11,7 @@ from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.bisection import Bisection
 from sparkdiag.evidence.run import RunRecord
 from sparkdiag.recording.events import EVERY_STREAM, STREAMS
-from sparkdiag.recording.folder import RECORD, SERVER_LOG
+from sparkdiag.recording.folder import POSTED, RECORD, SERVER_LOG
 from sparkdiag.recording.in_use import is_held
 from sparkdiag.recording.listed_bisection import bisection_facts, is_bisection_folder, trial_folders
 from sparkdiag.recording.record import UNKNOWN_VERSION, header_lines, is_header, read_record, record_document
@@ -19,7 +19,8 @@ from sparkdiag.recording.record import UNKNOWN_VERSION, header_lines, is_header,
 State = Literal["running", "finished", "interrupted", "failed", "killed", "damaged"]
 FOLDER_NAME = re.compile(r"(\d{8}T\d{6}Z)-[A-Za-z0-9.-]+-dcp\d+(-\d+)?")
 """Also of a bisection's folder, whose name goes on with ``bisect-``."""
-_FILE = rf"({re.escape(RECORD)}|{re.escape(SERVER_LOG)}|report\.[a-z]+|({'|'.join(EVERY_STREAM)})\.jsonl)"
+_PLAIN = "|".join(map(re.escape, (RECORD, SERVER_LOG, POSTED)))
+_FILE = rf"({_PLAIN}|report\.[a-z]+|({'|'.join(EVERY_STREAM)})\.jsonl)"
 WRITTEN_BY_US = re.compile(rf"{_FILE}|\.{_FILE}\.[a-z0-9_]{{8}}")
 """Names of a run's files, and of the temporary ones that a writer killed between write and rename leaves."""
 

@@ -10,7 +10,7 @@ from sparkdiag.errors import RunFolderError
 from sparkdiag.evidence.bisection import Bisection
 from sparkdiag.evidence.run import RunRecord
 from sparkdiag.recording.bisection import BisectionFolder
-from sparkdiag.recording.folder import RunFolder
+from sparkdiag.recording.folder import POSTED, RunFolder
 from sparkdiag.recording.listed_bisection import read_bisection, state_of
 from sparkdiag.recording.listing import ListedRun, listed_runs
 from sparkdiag.recording.prune import Limits, choose, delete
@@ -59,6 +59,7 @@ def test_an_unfinished_one_is_interrupted_and_a_written_one_running(tmp_path: Pa
 
 def test_it_goes_with_everything_in_it(tmp_path: Path) -> None:
     folder = searched(tmp_path)
+    (folder.path / POSTED).write_text("{}\n")
     assert delete(only(tmp_path)) == ""
     assert not folder.path.exists()
 

@@ -167,6 +167,8 @@ def test_what_a_run_did_not_write_is_named() -> None:
         "client.jsonl",
         "server.log",
         "report.md",
+        "posted.json",
+        ".posted.json.ab_12xyz",
     )
     theirs = ("notes.md", "run.json.bak", "my.jsonl", ".run.json.short", "core")
     assert foreign_entries([*((name, True) for name in (*ours, *theirs)), ("report.md", False)]) == tuple(
