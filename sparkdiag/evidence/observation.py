@@ -8,6 +8,16 @@ from sparkdiag.evidence.stacks import SamplingStats, StackSample
 from sparkdiag.evidence.timeline import CpuPoint, GpuPoint, KvCapacity, MetricPoint
 
 
+class InPart(Value):
+    """Of a run too long to be read whole: how many of each kind its folder holds. An even part of them was read, of
+    each process's samples the same part; None where all were."""
+
+    samples: int | None = None
+    metrics: int | None = None
+    gpus: int | None = None
+    cpu: int | None = None
+
+
 class Observation(Value):
     """Built by the observer while a run goes on, and from the run folder afterwards: the judge cannot tell which."""
 
@@ -26,6 +36,9 @@ class Observation(Value):
     dispatch: tuple[DispatchLine, ...] = ()
     """The probe's ledger, only in what is read back from a run folder: no verdict rests on it. In order of writing;
     lines of after ``now_s`` too, since a call is written when it has returned."""
+    in_part: InPart | None = None
+    """Not None: some of this is only an even part of what the run's folder holds. Then counts are no counts of the
+    run, and it is not judged again: a judge who sees less might judge otherwise."""
 
     def samples_of(self, pid: int) -> tuple[StackSample, ...]:
         return tuple(sample for sample in self.samples if sample.pid == pid)

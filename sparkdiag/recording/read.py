@@ -1,7 +1,6 @@
 """A run folder read back, offline: what can be read is read, and ``problems`` says what is missing."""
 
-import json
-from collections.abc import Iterator
+import math
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,10 @@ from pydantic import TypeAdapter
 from sparkdiag.errors import RunFolderError
 from sparkdiag.evidence.client import ClientEvent, ClientOutcome
 from sparkdiag.evidence.ledger import DispatchCall, DispatchLine, DispatchProcess, DispatchTotals
-from sparkdiag.evidence.observation import Observation
+from sparkdiag.evidence.observation import InPart, Observation
 from sparkdiag.evidence.processes import ProcessInfo, ServerExit
 from sparkdiag.evidence.run import RunRecord
-from sparkdiag.evidence.stacks import SamplingStats, StackSample
+from sparkdiag.evidence.stacks import SamplingStats
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.timeline import (
     CpuPoint,
@@ -25,18 +24,17 @@ from sparkdiag.evidence.timeline import (
     PhaseEvent,
     ProcessesEvent,
 )
-from sparkdiag.recording.events import ClientLine, SamplingTotals, ServerEnded, Stream, TimelineLine
+from sparkdiag.recording.events import ClientLine, SamplingTotals, ServerEnded
 from sparkdiag.recording.folder import RECORD
 from sparkdiag.recording.in_use import is_held
-from sparkdiag.recording.record import check_schema, open_regular, read_record
-from sparkdiag.recording.stack_lines import StackReader
+from sparkdiag.recording.lines import read_stream, validated
+from sparkdiag.recording.points import Points, read_points
+from sparkdiag.recording.record import read_record
+from sparkdiag.recording.samples import Samples, read_samples
 
 __all__ = ["StoredRun", "read_run"]
 
-_LONGEST_LINE = 16 * 1024 * 1024
-_TIMELINE: TypeAdapter[Any] = TypeAdapter(TimelineLine)
 _CLIENT: TypeAdapter[Any] = TypeAdapter(ClientLine)
-_STACKS: TypeAdapter[Any] = TypeAdapter(StackSample)
 _DISPATCH: TypeAdapter[Any] = TypeAdapter(DispatchLine)
 
 
@@ -53,84 +51,45 @@ def read_run(path: Path) -> StoredRun:
         raise RunFolderError(f"{folder} is not a run folder: it holds no {RECORD}", remedy="sparkdiag runs list")
     problems: list[str] = []
     record = read_record(folder, problems)
-    timeline = _read_stream(folder, "timeline", _TIMELINE, problems)
-    samples = _read_stream(folder, "stacks", _STACKS, problems)
-    client = _read_stream(folder, "client", _CLIENT, problems)
-    # Only a run with the probe has it, and only from the probe's first line on.
-    has_ledger = (folder / "dispatch.jsonl").is_file()
-    dispatch = _read_stream(folder, "dispatch", _DISPATCH, problems) if has_ledger else []
+    points = read_points(folder, problems)
+    ready_at_s = _ready_at_s(points.events)
+    samples = read_samples(folder, problems, from_s=ready_at_s or 0.0, until_s=_decided_at_s(record))
+    client: list[Any] = []
+    read_stream(folder, "client", problems, take=lambda line: client.append(validated(line, _CLIENT)))
+    observation = _observation(record, points, samples, client).model_copy(
+        update={"dispatch": _dispatch(_read_ledger(folder, problems))}
+    )
+    told = in_part_sentence(observation)
     return StoredRun(
         run_dir=str(folder),
         record=record,
         held=is_held(folder) if record.status == "running" else None,
-        observation=_observation(record, timeline, samples, client).model_copy(
-            update={"dispatch": _dispatch(dispatch)}
-        ),
-        phases=tuple(event for event in timeline if isinstance(event, PhaseEvent)),
-        notes=tuple(event for event in timeline if isinstance(event, NoteEvent)),
-        problems=tuple(problems),
+        observation=observation,
+        phases=tuple(event for event in points.events if isinstance(event, PhaseEvent)),
+        notes=tuple(event for event in points.events if isinstance(event, NoteEvent)),
+        problems=(*problems, *([told] if told else [])),
     )
 
 
-def _read_stream(folder: Path, stream: Stream, adapter: TypeAdapter[Any], problems: list[str]) -> list[Any]:
-    name = f"{stream}.jsonl"
-    values: list[Any] = []
-    bad: list[int] = []
-    last = 0
-    stacks = StackReader()
-    try:
-        for last, document in _documents(folder / name):
-            if last == 1 and isinstance(document, dict) and "stream" in document:
-                check_schema(document.get("schema"), name, problems)
-                continue
-            if last == 1:
-                problems.append(f"{name} has no header line")
-            try:
-                values.append(adapter.validate_python(stacks.sample(document) if stream == "stacks" else document))
-            except ValueError:  # pydantic's among them
-                bad.append(last)
-    except FileNotFoundError:
-        problems.append(f"{name} is missing")
-    except OSError as error:
-        problems.append(f"{name} cannot be read: {error.strerror or error}")
-    if bad == [last] and last > 1:
-        problems.append(f"{name}: the last line is torn; it was left out")
-    elif bad:
-        problems.append(f"{name}: left out {len(bad)} of {last} lines that cannot be read (first: line {bad[0]})")
-    return values
+def _read_ledger(folder: Path, problems: list[str]) -> list[DispatchLine]:
+    """Only a run with the probe has one, and only from the probe's first line on."""
+    lines: list[DispatchLine] = []
+    if (folder / "dispatch.jsonl").is_file():
+        read_stream(folder, "dispatch", problems, take=lambda line: lines.append(validated(line, _DISPATCH)))
+    return lines
 
 
-def _documents(path: Path) -> Iterator[tuple[int, object]]:
-    """Line numbers and what they hold; None for a line that is no JSON or too long."""
-    with open_regular(path) as file:
-        number = 0
-        while line := file.readline(_LONGEST_LINE):
-            number += 1
-            if not line.strip():
-                continue
-            try:
-                yield number, json.loads(line.decode("utf-8", errors="replace"))
-            except (ValueError, RecursionError):
-                yield number, None
-
-
-def _observation(record: RunRecord, timeline: list[Any], samples: list[StackSample], client: list[Any]) -> Observation:
+def _observation(record: RunRecord, points: Points, samples: Samples, client: list[Any]) -> Observation:
     """As the judge saw it when it decided: what came after (the cancelled request, the shutdown) is not evidence."""
+    timeline = points.events
     now_s = _decided_or_last(record, timeline, samples, client)
     seen = [event for event in timeline if getattr(event, "t_s", 0.0) <= now_s]
-    ready = [event.t_s for event in timeline if isinstance(event, PhaseEvent) and event.phase == "ready"]
-    ready_at_s = ready[0] if ready else None
     capacities = [event for event in seen if isinstance(event, KvCapacity)]
     return Observation(
         now_s=now_s,
-        ready_at_s=ready_at_s,
+        ready_at_s=_ready_at_s(timeline),
         processes=_processes(seen),
-        samples=tuple(
-            sorted(
-                (s for s in samples if s.ended_s <= now_s and s.started_s >= (ready_at_s or 0.0)),
-                key=lambda sample: sample.ended_s,
-            )
-        ),
+        samples=tuple(sorted(samples.kept, key=lambda sample: sample.ended_s)),
         sampling=_sampling(timeline, samples),
         metrics=tuple(event for event in seen if isinstance(event, MetricPoint)),
         kv_capacity=capacities[-1] if capacities else None,
@@ -138,7 +97,46 @@ def _observation(record: RunRecord, timeline: list[Any], samples: list[StackSamp
         cpu=tuple(event for event in seen if isinstance(event, CpuPoint)),
         client=_client(client, now_s),
         server_exit=_exit(timeline, now_s),
+        in_part=_in_part(points, samples),
     )
+
+
+def _in_part(points: Points, samples: Samples) -> InPart | None:
+    found = InPart(
+        samples=samples.in_all,
+        metrics=points.in_all(MetricPoint),
+        gpus=points.in_all(GpuPoint),
+        cpu=points.in_all(CpuPoint),
+    )
+    return found if found != InPart() else None
+
+
+def in_part_sentence(observation: Observation) -> str | None:
+    """``too long to be read whole: 50000 of 500000 samples …``; None where everything was read."""
+    whole = observation.in_part
+    if whole is None:
+        return None
+    kinds = (
+        ("samples", len(observation.samples), whole.samples),
+        ("readings of the server", len(observation.metrics), whole.metrics),
+        ("readings of GPUs", len(observation.gpus), whole.gpus),
+        ("readings of the CPU", len(observation.cpu), whole.cpu),
+    )
+    parts = [f"{part} of {count} {what}" for what, part, count in kinds if count is not None]
+    return (
+        f"the run is too long to be shown whole: {', '.join(parts)} were read, evenly spread; what is counted here is "
+        "counted in these, and it was not judged again"
+    )
+
+
+def _ready_at_s(timeline: list[Any]) -> float | None:
+    ready = (event.t_s for event in timeline if isinstance(event, PhaseEvent) and event.phase == "ready")
+    return next(ready, None)
+
+
+def _decided_at_s(record: RunRecord) -> float | None:
+    decided_at_s = record.verdict.decided_at_s if record.verdict is not None else None
+    return decided_at_s if decided_at_s is not None and math.isfinite(decided_at_s) else None
 
 
 def _dispatch(lines: list[DispatchLine]) -> tuple[DispatchLine, ...]:
@@ -155,12 +153,14 @@ def _dispatch(lines: list[DispatchLine]) -> tuple[DispatchLine, ...]:
     return tuple(latest.values())
 
 
-def _decided_or_last(record: RunRecord, timeline: list[Any], samples: list[StackSample], client: list[Any]) -> float:
-    if record.verdict is not None and record.verdict.decided_at_s is not None:
-        return record.verdict.decided_at_s
+def _decided_or_last(record: RunRecord, timeline: list[Any], samples: Samples, client: list[Any]) -> float:
+    decided_at_s = _decided_at_s(record)
+    if decided_at_s is not None:
+        return decided_at_s
     stamps = [float(getattr(event, "t_s", 0.0)) for event in (*timeline, *client)]
     stamps += [event.exit.at_s for event in timeline if isinstance(event, ServerEnded)]
-    return max([*stamps, *(sample.ended_s for sample in samples)], default=0.0)
+    stamps += [samples.last_s] if samples.last_s is not None else []
+    return max((stamp for stamp in stamps if math.isfinite(stamp)), default=0.0)
 
 
 def _processes(timeline: list[Any]) -> tuple[ProcessInfo, ...]:
@@ -172,18 +172,9 @@ def _processes(timeline: list[Any]) -> tuple[ProcessInfo, ...]:
     return tuple(known.values())
 
 
-def _sampling(timeline: list[Any], samples: list[StackSample]) -> SamplingStats:
+def _sampling(timeline: list[Any], samples: Samples) -> SamplingStats:
     totals = [event.stats for event in timeline if isinstance(event, SamplingTotals)]
-    if totals:
-        return totals[-1]
-    spent = [sample.ended_s - sample.started_s for sample in samples]
-    return SamplingStats(
-        taken=len(samples),
-        late=sum(sample.late for sample in samples),
-        failed=sum(sample.error is not None for sample in samples),
-        longest_s=max(spent, default=0.0),
-        mode=samples[-1].source if samples else "none",
-    )
+    return totals[-1] if totals else samples.stats
 
 
 def _exit(timeline: list[Any], now_s: float) -> ServerExit | None:
