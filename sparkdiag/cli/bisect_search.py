@@ -239,10 +239,13 @@ def _show(found: "Bisection", *, folder: "BisectionFolder", as_json: bool) -> No
 
 
 def _report(found: "Bisection", folder: "BisectionFolder") -> Path:
-    """Write ``report.md``; the folder where that fails."""
+    """Write ``report.md``, fit to be posted; the folder where that fails."""
+    from sparkdiag.recording.identities import identities_here
     from sparkdiag.reporting.bisection import render_bisection
+    from sparkdiag.reporting.public import public
 
-    report = folder.write_report(render_bisection(found))
+    shown, _ = public(found, identities=identities_here())
+    report = folder.write_report(render_bisection(shown))
     return report if report.is_file() else folder.path
 
 

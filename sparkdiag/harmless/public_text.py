@@ -29,11 +29,13 @@ class PublicText:
         self._hosts = set(identities.hosts)
         self._known: tuple[Callable[[str, Placeholders], str], ...] | None = None
         self._done: dict[str, str] = {}
+        self._learnt: set[str] = set()
 
     def learn(self, text: str) -> None:
         """Remember the names that ``text`` gives away, so that they go wherever they stand."""
-        if len(text) < 4:
+        if len(text) < 4 or text in self._learnt:
             return
+        self._learnt.add(text)
         self.found.leave_taken(text)
         self._users.update(users_in(text))
         self._hosts.update(hosts_in(text))

@@ -9,8 +9,10 @@ from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.judging.agreement import agreement_of
 from sparkdiag.judging.ledger import ledger_of
 from sparkdiag.recording.folder import RECORD, RunFolder
+from sparkdiag.recording.identities import identities_here
 from sparkdiag.recording.read import read_run
 from sparkdiag.reporting.markdown import REPORT, render_markdown
+from sparkdiag.reporting.public import public
 
 
 def stored_run(folder: RunFolder, record: RunRecord) -> StoredRun:
@@ -42,6 +44,7 @@ def _stored_run(folder: RunFolder, record: RunRecord) -> StoredRun:
 
 
 def keep_report(folder: RunFolder, stored: StoredRun) -> tuple[Path | None, tuple[str, ...]]:
-    """Write ``report.md``: its path, None where it could not be; and everything of the run that was not written."""
-    path = folder.write_report(REPORT, render_markdown(stored))
+    """Write ``report.md``, fit to be posted: its path, None where it could not be; and all that was not written."""
+    shown, _ = public(stored, identities=identities_here())
+    path = folder.write_report(REPORT, render_markdown(shown))
     return (path if path.is_file() else None), folder.problems
