@@ -19,7 +19,7 @@ _HASH = re.compile(r"(?:\d{0,5}g|0x)?(?:[0-9a-f]{7,40}|[0-9a-f]{64}|[0-9A-F]{7,4
 """As git, a wheel's record and an address in memory are written."""
 _NUMBER = re.compile(r"\d{8}T\d{6}Z?|\d+")
 _TRITON = re.compile(r"(?:\d{1,2}(?:de|d|c|e)?)+")
-_CACHED = re.compile(r"(?:inductor|triton|torch_compile_cache|\.cache|/hub)[^\s\"']*/\Z")
+_CACHED = re.compile(r"(?:inductor|triton|torch_compile_cache|\.cache|/hub)[^\s\"']*/[\w-]*\Z")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _SPECIAL = re.compile(r"[^A-Za-z0-9]+")
 _KINDS = tuple(map(re.compile, ("[a-z]", "[A-Z]", "[0-9]")))
@@ -57,7 +57,7 @@ def doubtful(text: str) -> Iterator[str]:
         token = match[0]
         if token.startswith("Z") and text[: match.start()].endswith("_"):  # what a C++ compiler makes of a name
             continue
-        if _CACHED.search(text[max(0, match.start() - 200) : match.end()].removesuffix(token)):
+        if _CACHED.search(text[max(0, match.start() - 200) : match.end()]):
             continue
         if _is_random_joined(token):
             yield token

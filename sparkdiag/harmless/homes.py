@@ -19,7 +19,7 @@ _MOUNTS = (
 _HOME = re.compile(
     rf"{_TOP}(?P<above>{_MOUNTS})?(?P<folder>{_SEP}(?:homes?|users){_SEP})(?P<name>{_NAME})", re.IGNORECASE
 )
-_ROOT = re.compile(rf"{_TOP}(?:/|%2F)root(?![\w.-]|\.\w)")
+_ROOT = re.compile(rf"{_TOP}(?:/|%2F)root(?![\w-]|\.\w)")
 _WINDOWS = re.compile(
     r"\b[A-Za-z](?::|%3A)(?P<sep>[\\/]{1,4}|%5C|%2F)Users(?:[\\/]{1,4}|%5C|%2F)"
     r"(?P<name>[^\s\\/:*?\"'<>|%]+(?: [^\s\\/:*?\"'<>|%]+(?=[\\/]))?)",

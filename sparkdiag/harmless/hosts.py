@@ -153,8 +153,8 @@ def _is_host(match: re.Match[str]) -> bool:
     if match.re is _TOLD:
         return host.lower() not in ("none", "null", "true", "false", "auto", "the", "a", "an", "is", "not", "no")
     if match.re is _SUFFIX:
-        first = host.split(".")[0].lower()
-        return not (first in _MODULES or "_" in host or first == "")
+        first, *others = host.lower().split(".")
+        return len(others) > 1 or not (first in _MODULES or "_" in first)
     return host.rsplit(".", 1)[-1].lower() not in _FILES
 
 
