@@ -1,88 +1,145 @@
-"""The folded parts of the Markdown report, each with how soon it may be left out when the report grows too long."""
+"""The folded parts of the Markdown report, each with how soon it is cut when the report grows too long, and how far."""
 
 import json
-from shlex import join, quote
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 from sparkdiag.evidence.stored import StoredRun
-from sparkdiag.reporting.dispatch_ledger import ledger_markdown
-from sparkdiag.reporting.fitted import Section
+from sparkdiag.reporting.dispatch_ledger import LONGEST_LINE, ledger_line, ledger_markdown
+from sparkdiag.reporting.environment_form import environment_form
+from sparkdiag.reporting.evidence_parts import evidence_for_and_against, how_proved
+from sparkdiag.reporting.fitted import Form, Section
+from sparkdiag.reporting.kernel_numbers import kernel_numbers
 from sparkdiag.reporting.phrases import looking_cost, record_is_lost, scenario_of, seconds
+from sparkdiag.reporting.repeat import exact_command
 from sparkdiag.reporting.safe_text import code, fence, prose, table
-from sparkdiag.reporting.stack_view import name_of, rank_classes, stack_text
+from sparkdiag.reporting.stack_view import RankLook, name_of, rank_classes, stack_text
 from sparkdiag.reporting.timeline_rows import Row, rows, thinned
+from sparkdiag.reporting.where_samples import suspect_function, where_samples
 
 __all__ = ["Section", "folded", "sections"]
 
-_MOST_FRAMES = 40
-_MOST_CLASSES = 8
-_MOST_PROCESSES = 40
-_MOST_NOTES = 30
+T = TypeVar("T")
+_LOOKS_A_CLASS = 16
+_STACK_CHARS = 12_000
+_LOG_CHARS = 8000
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """A part of the page at several lengths; ``make`` is given the most that it may show."""
+
+    title: str
+    rank: int
+    make: Callable[[int], str]
+    most: tuple[int, ...]
+    """Of the whole form first."""
+    unit: str
+    """What ``most`` counts."""
+    open_: bool = False
 
 
 def sections(stored: StoredRun) -> tuple[Section, ...]:
     """In reading order; parts with nothing to say are not there."""
-    made = (
-        ("The server's last words", 0, _last_words(stored)),
-        ("Stack of each rank", 1, _stacks(stored)),
-        ("Dispatch ledger", 2, ledger_markdown(stored)),
-        ("Timeline", 2, _timeline(stored)),
-        ("Ranks", 3, _ranks(stored)),
-        ("Processes", 6, _processes(stored)),
-        ("What sampling cost", 5, _sampling(stored)),
-        ("Server command", 4, _server(stored)),
-        ("Environment", 7, _environment(stored)),
-        ("Notes", 8, _notes(stored)),
+    parts = (*_findings(stored), *_facts(stored))
+    return tuple(section for part in parts if (section := _section(part)) is not None)
+
+
+def _findings(stored: StoredRun) -> Iterable[_Part]:
+    """What the run showed."""
+    classes = rank_classes(stored.observation, function=suspect_function(stored))
+    yield _Part(title="The server's last words", rank=0, make=lambda most: _last_words(stored, most),
+                most=(40, 12), unit="lines of its log", open_=True)  # fmt: skip
+    yield _Part(title="Evidence for and against", rank=1, make=lambda most: evidence_for_and_against(stored, most),
+                most=(10, 4), unit="items each", open_=True)  # fmt: skip
+    yield _Part(title="How DCP size and revision are proved", rank=4, make=lambda most: how_proved(stored, most),
+                most=(16, 4), unit="witnesses")  # fmt: skip
+    yield _Part(title="Stack of each rank", rank=1, make=lambda most: _stacks(classes, most),
+                most=(40, 20, 10), unit="frames a stack")  # fmt: skip
+    yield _Part(title="Where the samples are (flame tree)", rank=3, make=lambda most: where_samples(stored, most),
+                most=(60, 30, 12), unit="lines")  # fmt: skip
+    yield _Part(title="Timeline", rank=3, make=lambda most: _timeline(stored, most), most=(16, 8), unit="rows")
+    yield _Part(title="Dispatch ledger", rank=2, make=lambda most: _ledger(stored, most),
+                most=(2, 1), unit="part, its sentence")  # fmt: skip
+    yield _Part(title="Kernel numbers", rank=4, make=lambda most: kernel_numbers(stored, most),
+                most=(24, 4), unit="kernels")  # fmt: skip
+    yield _Part(title="Ranks", rank=5, make=lambda most: _ranks(stored, most), most=(40, 8), unit="processes")
+
+
+def _facts(stored: StoredRun) -> Iterable[_Part]:
+    """On what it ran, and how."""
+    yield _Part(title="Environment, as vLLM's bug form asks for it", rank=5, make=lambda most: _form(stored, most),
+                most=(16_000, 6000), unit="characters")  # fmt: skip
+    yield _Part(title="Exact command to reproduce", rank=2, make=lambda most: exact_command(stored, at_most=most),
+                most=(_LOG_CHARS, 2500), unit="characters a command")  # fmt: skip
+    yield _Part(title="Processes", rank=7, make=lambda most: _processes(stored, most), most=(40, 12), unit="processes")
+    yield _Part(title="What sampling cost", rank=6, make=lambda most: _sampling(stored, most),
+                most=(10, 3), unit="kinds of errors")  # fmt: skip
+    yield _Part(title="The run's own record", rank=8, make=lambda most: _record(stored, most),
+                most=(16_000, 5000), unit="characters")  # fmt: skip
+    yield _Part(title="Notes", rank=9, make=lambda most: _notes(stored, most), most=(30, 10), unit="notes")
+
+
+def _section(part: _Part) -> Section | None:
+    """A shorter form that is as long as the one before it is none."""
+    bodies = [(most, part.make(most)) for most in part.most]
+    first, *others = bodies
+    if not first[1]:
+        return None
+    kept: list[tuple[int, str]] = [first]
+    kept += [one for one, before in zip(others, bodies, strict=False) if len(one[1]) < len(before[1])]
+    return Section(
+        rank=part.rank,
+        title=part.title,
+        markdown=folded(part.title, first[1], open_=part.open_),
+        shorter=tuple(
+            Form(markdown=folded(part.title, body, open_=part.open_), shows=f"at most {most:,} {part.unit}")
+            for most, body in kept[1:]
+        ),
     )
-    return tuple(Section(rank=rank, title=title, markdown=folded(title, body)) for title, rank, body in made if body)
 
 
-def folded(title: str, body: str) -> str:
-    """``body`` behind a title that opens it; the title is ours."""
-    return f"<details>\n<summary>{title}</summary>\n\n{body}\n\n</details>"
+def folded(title: str, body: str, *, open_: bool = False) -> str:
+    """``body`` behind a title that opens it (``open_``: open already); the title is ours."""
+    return f"<details{' open' if open_ else ''}>\n<summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
-def _function(stored: StoredRun) -> str | None:
-    """The function the verdict names, else the scenario's first that was seen on any stack."""
-    verdict = stored.record.verdict
-    if verdict is not None and verdict.function is not None:
-        return verdict.function
-    scenario = scenario_of(stored)
-    named = [signature.function for signature in scenario.signatures] if scenario is not None else []
-    threads = [thread for sample in stored.observation.samples for thread in sample.threads]
-    return next((name for name in named if any(thread.find(name) for thread in threads)), None)
+def _more(shown: Sequence[T], count: int, what: str) -> str:
+    return f"\n\n… and {count - len(shown)} more {what} in the run folder." if count > len(shown) else ""
 
 
-def _last_words(stored: StoredRun) -> str:
+def _last_words(stored: StoredRun, most: int) -> str:
     end = stored.observation.server_exit
     if end is None:
         return ""
-    how = f"signal {code(end.signal)}" if end.signal else end.how
+    how = f"signal {code(end.signal)}" if end.signal else prose(end.how)
     who = code(end.process) if end.process else "The server"
     said = f"{who} ended at {seconds(end.at_s)} by {how}."
     if end.guardian_killed:
-        said = f"At {seconds(end.at_s)} {end.how}."
-    lines = "\n".join(end.last_log_lines[-40:])
-    return f"{said}\n\n{fence(lines, at_most=8000)}" if lines else said
+        said = f"At {seconds(end.at_s)} {prose(end.how)}."
+    lines = "\n".join(end.last_log_lines[-most:])
+    return f"{said}\n\n{fence(lines, at_most=_LOG_CHARS)}" if lines else said
 
 
-def _stacks(stored: StoredRun) -> str:
-    classes = rank_classes(stored.observation, function=_function(stored))
+def _stacks(classes: Sequence[Sequence[RankLook]], most_frames: int) -> str:
+    """``most_frames`` of 40, 20, 10 come with at most 8, 4, 2 different stacks."""
+    shown = classes[: max(most_frames // 5, 1)]
     blocks = []
-    for looks in classes[:_MOST_CLASSES]:
-        names = ", ".join(code(name_of(look)) for look in looks[:16])
+    for looks in shown:
+        names = ", ".join(code(name_of(look)) for look in looks[:_LOOKS_A_CLASS])
+        names += f" and {len(looks) - _LOOKS_A_CLASS} more" if len(looks) > _LOOKS_A_CLASS else ""
         same = " share one path" if len(looks) > 1 else ""
-        blocks.append(f"**{names}**{same}\n\n" + fence(stack_text(looks[:16], most_frames=_MOST_FRAMES), at_most=12000))
-    if len(classes) > _MOST_CLASSES:
-        blocks.append(f"… and {len(classes) - _MOST_CLASSES} more different stacks in the run folder.")
-    return "\n\n".join(blocks)
+        text = stack_text(looks[:_LOOKS_A_CLASS], most_frames=most_frames)
+        blocks.append(f"**{names}**{same}\n\n" + fence(text, at_most=_STACK_CHARS))
+    return "\n\n".join(blocks) + _more(shown, len(classes), "different stacks")
 
 
-def _timeline(stored: StoredRun) -> str:
+def _timeline(stored: StoredRun, most: int) -> str:
     scenario = scenario_of(stored)
-    made = rows(
-        stored.observation, function=_function(stored), signatures=scenario.signatures if scenario is not None else ()
-    )
-    phases = thinned(stored.phases, 20)
+    signatures = scenario.signatures if scenario is not None else ()
+    made = rows(stored.observation, function=suspect_function(stored), signatures=signatures, most=most)
+    phases = thinned(stored.phases, most + 4)
     blocks = []
     if phases:
         blocks.append("Phases: " + ", ".join(f"{event.phase} at {seconds(event.t_s)}" for event in phases) + ".")
@@ -104,10 +161,19 @@ def _row(row: Row) -> tuple[str, ...]:
     )
 
 
-def _ranks(stored: StoredRun) -> str:
+def _ledger(stored: StoredRun, most: int) -> str:
+    """Everything, or the sentence alone."""
+    if most > 1:
+        return ledger_markdown(stored)
+    line = ledger_line(stored)
+    return f"{prose(line, at_most=LONGEST_LINE)}." if line else ""
+
+
+def _ranks(stored: StoredRun, most: int) -> str:
     verdict = stored.record.verdict
     if verdict is None or not verdict.ranks:
         return ""
+    shown = verdict.ranks[:most]
     lines = [
         (
             f"{code(rank.name, at_most=60)} ({rank.pid})",
@@ -116,12 +182,18 @@ def _ranks(stored: StoredRun) -> str:
             prose(rank.loop_progress, at_most=160) if rank.loop_progress else "–",
             "differs from its peers" if rank.differs else "",
         )
-        for rank in verdict.ranks[:_MOST_PROCESSES]
+        for rank in shown
     ]
-    return table(("process", "function", "samples", "progress", ""), lines)
+    head = ("process", "function", "samples", "progress", "")
+    return table(head, lines) + _more(shown, len(verdict.ranks), "processes")
 
 
-def _processes(stored: StoredRun) -> str:
+def _form(stored: StoredRun, at_most: int) -> str:
+    return "" if record_is_lost(stored) else fence(environment_form(stored), at_most=at_most)
+
+
+def _processes(stored: StoredRun, most: int) -> str:
+    shown = stored.observation.processes[:most]
     lines = [
         (
             str(process.pid),
@@ -129,12 +201,13 @@ def _processes(stored: StoredRun) -> str:
             code(process.name, at_most=60),
             code(process.title, at_most=160) if process.title else "–",
         )
-        for process in stored.observation.processes[:_MOST_PROCESSES]
+        for process in shown
     ]
-    return table(("pid", "parent", "role", "title"), lines) if lines else ""
+    made = table(("pid", "parent", "role", "title"), lines) if lines else ""
+    return made + _more(shown, len(stored.observation.processes), "processes")
 
 
-def _sampling(stored: StoredRun) -> str:
+def _sampling(stored: StoredRun, most: int) -> str:
     stats, priority = stored.observation.sampling, stored.record.server_priority
     parts = []
     if stats.taken:
@@ -142,19 +215,13 @@ def _sampling(stored: StoredRun) -> str:
             f"{looking_cost(stats)} {stats.taken} looks by {stats.mode}, {stats.late} late (not counted), "
             f"{stats.failed} failed; the longest took {seconds(stats.longest_s)}."
         )
-    parts.append("\n".join(f"- *{count} times*: {prose(error)}" for error, count in list(stats.errors.items())[:10]))
+    parts.append("\n".join(f"- *{count} times*: {prose(error)}" for error, count in list(stats.errors.items())[:most]))
     parts.append(f"Priority: {prose(priority.because)}." if priority is not None else "")
     return "\n\n".join(filter(None, parts))
 
 
-def _server(stored: StoredRun) -> str:
-    if not stored.record.server_argv:
-        return ""
-    env = [f"{name}={quote(value)}" for name, value in sorted(stored.record.server_env.items())]
-    return fence("\n".join([*env, join(stored.record.server_argv)]), info="sh", at_most=8000)
-
-
-def _environment(stored: StoredRun) -> str:
+def _record(stored: StoredRun, at_most: int) -> str:
+    """What neither the form nor the commands tell."""
     if record_is_lost(stored):
         return ""
     record = stored.record
@@ -163,17 +230,14 @@ def _environment(stored: StoredRun) -> str:
         "scenario": record.scenario.get("name"),
         "started_at": record.started_at,
         "timings_s": record.timings_s.model_dump(exclude_none=True),
-        "host": record.host.model_dump() if record.host is not None else None,
         "environment": record.environment,
         "revision_files": [proof.model_dump() for proof in record.revision.files],
         "import_path": record.revision.import_path,
     }
-    return fence(json.dumps(document, indent=2, ensure_ascii=False, default=str), info="json", at_most=16000)
+    return fence(json.dumps(document, indent=2, ensure_ascii=False, default=str), info="json", at_most=at_most)
 
 
-def _notes(stored: StoredRun) -> str:
-    lines = [
-        f"- *{seconds(note.t_s)}* {code(note.source, at_most=40)}: {prose(note.text)}"
-        for note in thinned(stored.notes, _MOST_NOTES)
-    ]
-    return "\n".join(lines)
+def _notes(stored: StoredRun, most: int) -> str:
+    shown = thinned(stored.notes, most)
+    lines = [f"- *{seconds(note.t_s)}* {code(note.source, at_most=40)}: {prose(note.text)}" for note in shown]
+    return "\n".join(lines) + _more(shown, len(stored.notes), "notes")

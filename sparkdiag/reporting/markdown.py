@@ -4,8 +4,6 @@ Nothing from outside reaches the page except through ``safe_text``.
 """
 
 from sparkdiag.evidence.stored import StoredRun
-from sparkdiag.evidence.verdict import EvidenceItem
-from sparkdiag.harmless.printable import printable
 from sparkdiag.reporting.details import sections
 from sparkdiag.reporting.dispatch_ledger import LONGEST_LINE, ledger_line
 from sparkdiag.reporting.fitted import MOST_BYTES, fitted
@@ -20,6 +18,7 @@ from sparkdiag.reporting.phrases import (
     why_record_is_lost,
 )
 from sparkdiag.reporting.predicted_route import route_sentence
+from sparkdiag.reporting.run_scope import run_scope
 from sparkdiag.reporting.safe_text import code, fence, prose
 from sparkdiag.reporting.triage_markdown import diagnosis_blocks
 from sparkdiag.reporting.unsampled import unsampled_blocks, watched_headline
@@ -27,7 +26,6 @@ from sparkdiag.reporting.unsampled import unsampled_blocks, watched_headline
 __all__ = ["MOST_BYTES", "REPORT", "render_markdown"]
 
 REPORT = "report.md"
-_MOST_ITEMS = 10
 _ITEM_CHARS = 300
 _MOST_PROBLEMS = 6
 _ROUTE_CHARS = 1500
@@ -43,42 +41,53 @@ def render_markdown(stored: StoredRun, *, judged_again: StoredRun | None = None)
     return fitted(_head(stored, judged_again), sections(stored), where="The run folder")
 
 
-def _head(stored: StoredRun, judged_again: StoredRun | None) -> str:
-    blocks = [f"## sparkdiag: {_title(stored)}", _two_questions(stored)]
-    blocks.append(f"**Verdict.** {prose(verdict_sentence(stored), at_most=1000)}")
-    route = route_sentence(stored)
-    blocks += [f"**Route.** {prose(route, at_most=_ROUTE_CHARS)}."] if route else []
-    ledger = ledger_line(stored)
-    blocks += [f"**Ledger.** {prose(ledger, at_most=LONGEST_LINE)}."] if ledger else []
-    prompt = prompt_text(stored)
-    if prompt is not None:
-        blocks.append(f"**Prompt.** {prose(prompt)}.")
-    blocks += filter(None, [_answer(stored)])
-    stacks = not_by_pyspy(stored.observation.sampling)
-    blocks += [f"**Stacks** were {prose(stacks, at_most=1000)}."] if stacks else []
+def _head(stored: StoredRun, judged_again: StoredRun | None) -> list[str]:
+    """The first screen: what decides, and what to type; the rest is folded."""
+    verdict = f"**Verdict.** {prose(verdict_sentence(stored), at_most=1000)}"
+    blocks = [f"## sparkdiag: {_title(stored)}", _two_questions(stored), verdict]
     if judged_again is not None:
-        again = "Judged again by this version, the verdict differs:"
-        if stored.record.verdict is None:
-            again = "Judged now, by what was recorded until the end:"
-        blocks.append(
-            f"**{again}** {prose(headline(judged_again))}. {prose(verdict_sentence(judged_again), at_most=1000)}"
-        )
-    verdict, diagnosis = stored.record.verdict, stored.record.diagnosis
+        blocks.append(_judged_again(stored, judged_again))
+    diagnosis = stored.record.diagnosis
+    blocks += [_lines(stored)]
     if diagnosis is not None:
         blocks += diagnosis_blocks(diagnosis) if diagnosis.looks else unsampled_blocks(diagnosis)
-    if verdict is not None and (diagnosis is None or stored.observation.client.sent is not None):
-        of_prompt = " the verdict on our own prompt" if diagnosis is not None else ""
-        blocks.append(_evidence(f"For{of_prompt}", verdict.evidence_for))
-        blocks.append(_evidence(f"Against{of_prompt}", verdict.evidence_against))
     if stored.problems:
-        lines = [
-            f"- *run folder*: {prose(problem, at_most=_ITEM_CHARS)}" for problem in stored.problems[:_MOST_PROBLEMS]
-        ]
-        blocks.append("**What is missing from this run's folder**\n\n" + "\n".join(lines))
+        blocks.append(_problems(stored))
     command = again_command(stored)
     if command is not None:
         blocks.append("**Run it again**\n\n" + fence(command, info="sh", at_most=2000))
-    return "\n\n".join(blocks)
+    return list(filter(None, blocks))
+
+
+def _lines(stored: StoredRun) -> str:
+    """One paragraph each: where it applies, what source and ledger say, the prompt and its answer."""
+    scope, route, ledger = run_scope(stored), route_sentence(stored), ledger_line(stored)
+    prompt, stacks = prompt_text(stored), not_by_pyspy(stored.observation.sampling)
+    lines = (
+        f"**Scope.** {prose(scope, at_most=_ROUTE_CHARS)}." if scope else "",
+        f"**Route.** {prose(route, at_most=_ROUTE_CHARS)}." if route else "",
+        f"**Ledger.** {prose(ledger, at_most=LONGEST_LINE)}." if ledger else "",
+        f"**Prompt.** {prose(prompt)}." if prompt is not None else "",
+        _answer(stored),
+        f"**Stacks** were {prose(stacks, at_most=1000)}." if stacks else "",
+    )
+    return "\n\n".join(filter(None, lines))
+
+
+def _judged_again(stored: StoredRun, judged_again: StoredRun) -> str:
+    again = "Judged again by this version, the verdict differs:"
+    if stored.record.verdict is None:
+        again = "Judged now, by what was recorded until the end:"
+    sentence = prose(verdict_sentence(judged_again), at_most=1000)
+    return f"**{again}** {prose(headline(judged_again))}. {sentence}"
+
+
+def _problems(stored: StoredRun) -> str:
+    shown = stored.problems[:_MOST_PROBLEMS]
+    lines = [f"- *run folder*: {prose(problem, at_most=_ITEM_CHARS)}" for problem in shown]
+    if len(stored.problems) > len(shown):
+        lines.append(f"- … and {len(stored.problems) - len(shown)} more")
+    return "**What is missing from this run's folder**\n\n" + "\n".join(lines)
 
 
 def _title(stored: StoredRun) -> str:
@@ -129,7 +138,7 @@ def _revision(stored: StoredRun) -> str:
     what = code(proof.sha) if proof.sha else "no git revision"
     version = f", vLLM {code(proof.version)}" if proof.version else ""
     word = "**proved**" if proof.proved else "**not proved**"
-    because = f": {prose(proof.because, at_most=600)}" if proof.because else ""
+    because = f": {prose(proof.because, at_most=600)}" if proof.because and not proof.proved else ""
     asked = f" (asked for {code(proof.asked)})" if proof.asked and proof.asked != proof.sha else ""
     return f"{what}{version}{asked}, {word}{because}"
 
@@ -169,12 +178,3 @@ def _answer(stored: StoredRun) -> str:
     because = f": {prose(client.score_because)}" if client.score_because else ""
     score = f" **{client.score}**{because}." if client.score else ""
     return f"**Answer.** {code(client.text)}, expected {code(client.sent.expected)}{reason}{error}.{score}"
-
-
-def _evidence(word: str, items: tuple[EvidenceItem, ...]) -> str:
-    if not items:
-        return f"**{word}**: nothing."
-    lines = [f"- *{printable(item.source)}*: {prose(item.text, at_most=_ITEM_CHARS)}" for item in items[:_MOST_ITEMS]]
-    if len(items) > _MOST_ITEMS:
-        lines.append(f"- … and {len(items) - _MOST_ITEMS} more in the run folder")
-    return f"**{word}**\n\n" + "\n".join(lines)

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from sparkdiag.harmless.printable import printable
 
 _PROSE_WORD = re.compile(r"[(']*[^\W_]+(?:['’%+/-][^\W_]+|[.,]\d+)*(?:\((?:s|es)\))?%?[)']*[.,;:!?]*")
-_PROSE_MARKS = frozenset("–—-×≈→=/+…±·%")
-_LINKS_ANYWAY = re.compile(r"^(?:[0-9a-f]{7,64}|GH-\d+|www.*)\W*$", re.IGNORECASE)
+_PROSE_MARKS = frozenset("–—-×≈→=/+…±·%>")
+_LINKS_ANYWAY = re.compile(r"(?<![^\W_])(?:[0-9a-f]{7,}(?![^\W_])|(?!SHA-)[a-z]+-\d+(?![^\W_])|www\b)", re.IGNORECASE)
+"""What GitHub makes a link of without a mark: commits, ``GH-12`` and a repository's own prefixes, ``www``."""
+_BEGINS_A_BLOCK = re.compile(r"[-+=>]+|\d+[.)]")
 _CORE = re.compile(r"^([(']*)(.*?)([)'.,;:!?]*)$", re.DOTALL)
 
 _HOME = re.compile(r"/(?:home|Users)/[^/\s\"'`]+")
@@ -36,10 +38,11 @@ def code(text: str, *, at_most: int = 200) -> str:
 def prose(text: str, *, at_most: int = 400) -> str:
     """``text`` as Markdown that reads as it is: plain words stay, every other word becomes a code span.
 
-    Never put at the start of a line: a lone ``-`` or ``1.`` would be a list there.
+    One line, which may stand at the start of one: what would begin a list or a quotation there is in code too.
     """
-    words = without_home(printable(text, limit=at_most)).split()
-    return " ".join(_word(word) for word in words)
+    first, *others = without_home(printable(text, limit=at_most)).split() or [""]
+    begin = code(first) if _BEGINS_A_BLOCK.fullmatch(first) else _word(first)
+    return " ".join([begin, *map(_word, others)]) if first else ""
 
 
 def table(head: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
@@ -49,9 +52,7 @@ def table(head: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
 
 
 def _word(word: str) -> str:
-    if word.rstrip(".,;:!?)") in _PROSE_MARKS or (
-        _PROSE_WORD.fullmatch(word) and not _LINKS_ANYWAY.match(word.lstrip("('"))
-    ):
+    if word.rstrip(".,;:!?)") in _PROSE_MARKS or (_PROSE_WORD.fullmatch(word) and not _LINKS_ANYWAY.search(word)):
         return word
     core = _CORE.match(word)
     if core is None or not core[2]:

@@ -49,7 +49,7 @@ def axes_of(scenario: Scenario, config: RouteConfig) -> MatrixAxes:
     dcp = config.dcp or 1
     architectures: tuple[str | None, ...] = (config.arch,)
     if not scenario.lab and config.platform in ("cuda", None):
-        named = {*ARCHITECTURES, *filter(None, (scenario.route.arch, config.arch))}
+        named = {*ARCHITECTURES, *(name for name in (scenario.route.arch, config.arch) if name is not None)}
         architectures = tuple(sorted(named, key=lambda name: int(name.removeprefix("sm"))))
     return MatrixAxes(
         dcp=(1, dcp if dcp > 1 else 2),
