@@ -10,11 +10,8 @@ import re
 from dataclasses import dataclass
 
 from sparkdiag.errors import DefectError
+from sparkdiag.reporting.fitted import MOST_BYTES
 
-MOST_CHARACTERS = 65_536
-"""What GitHub takes for a comment. It counts characters; a page is held to as many bytes, which is never more."""
-ROOM_BYTES = 512
-"""What this module may add to a page: the line, and the sentence with the gist's address."""
 _LINE = re.compile(r"<!-- sparkdiag:run=(?P<run>[0-9A-Za-z-]{8,60}) page=(?P<page>[0-9a-f]{16}) -->")
 
 
@@ -39,8 +36,9 @@ def marked(page: str, *, run: str, gist_url: str | None = None) -> str:
     more = f"\n\nLong parts: <{gist_url}>" if gist_url else ""
     text = _plain(page) + more
     body = f"{text}\n\n<!-- sparkdiag:run={run} page={_digest(text)} -->\n"
-    if len(body.encode("utf-8")) > MOST_CHARACTERS:
-        raise DefectError(f"the comment has {len(body.encode('utf-8')):,} bytes, and GitHub takes {MOST_CHARACTERS:,}")
+    size = len(body.encode("utf-8"))
+    if size > MOST_BYTES:  # GitHub counts characters, which are never more
+        raise DefectError(f"the comment has {size:,} bytes, and GitHub takes {MOST_BYTES:,}")
     return body
 
 

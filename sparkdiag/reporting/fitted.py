@@ -7,6 +7,9 @@ from sparkdiag.reporting.phrases import size
 
 MOST_BYTES = 65_536
 """What GitHub takes for one comment or pull request text."""
+FOR_POSTING_BYTES = 512
+"""Left free of it: ``posting.marker`` puts its line, and a gist's address, below a page."""
+_FITS_BYTES = MOST_BYTES - FOR_POSTING_BYTES
 _SHARE_BYTES = 12_000
 """While the page is too long, no part keeps more than this as long as it has a shorter form."""
 _BREAK = "\n\n"
@@ -72,7 +75,7 @@ def fitted(head: str | Sequence[str], sections: Sequence[Section], *, where: str
     parts = [_Part(section) for section in sections]
     cut: list[_Part] = []
     head_bytes = sum(_bytes(block) + len(_BREAK) for block in blocks)
-    while head_bytes + sum(part.bytes_ for part in parts) + _bytes(_said(cut, where, blocks_cut=0)) > MOST_BYTES:
+    while head_bytes + sum(part.bytes_ for part in parts) + _bytes(_said(cut, where, blocks_cut=0)) > _FITS_BYTES:
         chosen = _to_cut(parts)
         if chosen is None:
             return _without_last_blocks(blocks, cut, where)
@@ -96,7 +99,7 @@ def _without_last_blocks(blocks: list[str], cut: Sequence[_Part], where: str) ->
     while True:
         said = _said(cut, where, blocks_cut=len(blocks) - len(kept))
         text = _BREAK.join(filter(None, [*kept, said])) + "\n"
-        if len(kept) == 1 or _bytes(text) <= MOST_BYTES:
+        if len(kept) == 1 or _bytes(text) <= _FITS_BYTES:
             return text
         kept.pop()
 
