@@ -72,7 +72,7 @@ def refused(status: int, headers: Mapping[str, str], data: object, *, asked: Ask
             f"{asked.host} does not take the token ({said}): it is wrong, expired or revoked", asked.login, status
         )
     if status == 404:
-        return _not_found(asked, status)
+        return _not_found(headers, status, asked=asked)
     if status == 410:
         return _refusal(f"{asked.doing}: gone or switched off ({said})", "name another: --pr OWNER/REPO#N", status)
     if status >= 500:
@@ -172,9 +172,16 @@ def _words(text: str) -> list[str]:
     return [word for word in re.split(r"[,\s]+", text) if re.fullmatch(r"[a-z_:]{1,40}", word)]
 
 
-def _not_found(asked: Asked, status: int) -> GitHubRefused:
+def _not_found(headers: Mapping[str, str], status: int, *, asked: Asked) -> GitHubRefused:
+    """GitHub says the same of what is not there and of what may not be seen."""
     if not asked.with_token:
         return _refusal(f"{asked.doing}: not there, or private", asked.login, status)
+    if missing := _missing_scopes(headers):
+        return _refusal(
+            f"{asked.doing}: not there, or the token lacks the scope {' or '.join(missing)}",
+            f"gh auth refresh --hostname {asked.host} --scopes {','.join(missing)}",
+            status,
+        )
     return _refusal(
         f"{asked.doing}: not there, or this token may not see it",
         f"check the name; for a private repository: {asked.login}",

@@ -46,7 +46,7 @@ class GitHub:
     def login(self) -> str | None:
         """Who the token belongs to; None for one that belongs to an app, which is nobody to ``GET /user``."""
         try:
-            return self._ask("asking whose token it is", lambda: self._hub.get_user().login)
+            return self._ask("asking whose token it is", lambda: _text(self._hub.get_user().login))
         except GitHubRefused as error:
             if error.status == 403 and not error.again and "not accessible by integration" in error.message:
                 return None

@@ -1,6 +1,7 @@
 """A run on disk, and ``sparkdiag post`` as somebody types it, against the stand-in for GitHub."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ class Poster:
             "PATH": str(Path(sys.executable).parent),
             "LANG": "C.UTF-8",
             "NO_PROXY": "127.0.0.1",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # the tree under test, where it is not the installed one
         }
         return own | ({"GH_ENTERPRISE_TOKEN": self.token} if self.token else {})
 
