@@ -7,20 +7,14 @@ from collections.abc import Sequence
 
 from sparkdiag.evidence.bisection import Bisection, Commit, Trial
 from sparkdiag.reporting import bisection_phrases as phrases
-from sparkdiag.reporting.details import Section, folded
-from sparkdiag.reporting.fitted import fitted
+from sparkdiag.reporting.fitted import Part, Section, fitted, sections_of
 from sparkdiag.reporting.follow_up import follow_up
 from sparkdiag.reporting.safe_text import code, fence, prose, table
 
 _CANDIDATES_AT_ONCE = 20
-_TRIALS_AT_ONCE = 40
 """With these the first screen alone stays below what a comment takes, whatever it is made of; the rest is folded."""
-_MOST_CANDIDATES = 400
-_MOST_TRIALS = 200
-_MOST_SKIPS = 40
-_MOST_SHARES = 12
-_MOST_NOTES = 30
-_MOST_DIFF_CHARS = 20_000
+_TRIALS_AT_ONCE = 40
+"""More are not open from the beginning."""
 _SUBJECT_CHARS = 120
 
 
@@ -29,7 +23,7 @@ def render_bisection(found: Bisection) -> str:
     return fitted(_head(found), _sections(found), where="The bisection's folder")
 
 
-def _head(found: Bisection) -> str:
+def _head(found: Bisection) -> list[str]:
     blocks = [f"## sparkdiag bisect: {_title(found)}", _answer(found)]
     if found.outcome in ("candidates", "inconclusive", "unfinished"):
         blocks.append(f"**Why.** {prose(phrases.why_not_found(found), at_most=1000)}")
@@ -45,9 +39,7 @@ def _head(found: Bisection) -> str:
     following = follow_up(found)
     if following is not None:
         blocks.append("**Search the commits between the two releases**\n\n" + fence(following, info="sh", at_most=2000))
-    if found.trials:
-        blocks.append(_trials(found))
-    return "\n\n".join(blocks)
+    return blocks
 
 
 def _title(found: Bisection) -> str:
@@ -84,13 +76,15 @@ def _scenario(found: Bisection) -> str:
     return f", scenario {code(found.scenario)}" if found.scenario else ""
 
 
-def _trials(found: Bisection) -> str:
-    more = len(found.trials) - _TRIALS_AT_ONCE
-    left = f"\n\n… and {more} more below" if more > 0 else ""
+def _trials(found: Bisection, most: int) -> str:
+    if not found.trials:
+        return ""
     reused = sum(trial.result.reused_from is not None for trial in found.trials)
     ran = f"{len(found.trials) - reused} run in {phrases.minutes(found.trials):.1f} minutes"
     total = f"{ran}, {reused} reused" if reused else ran
-    return f"**Trials** ({total})\n\n{_rows(found, found.trials[:_TRIALS_AT_ONCE])}{left}"
+    more = len(found.trials) - most
+    left = f"\n\n… and {more} more in the bisection's folder" if more > 0 else ""
+    return f"**Trials** ({total})\n\n{_rows(found, found.trials[:most])}{left}"
 
 
 def _rows(found: Bisection, trials: Sequence[Trial]) -> str:
@@ -122,46 +116,52 @@ def _trial(found: Bisection, trial: Trial) -> tuple[str, ...]:
 
 def _sections(found: Bisection) -> tuple[Section, ...]:
     """In reading order; parts with nothing to say are not there."""
-    all_trials = _rows(found, found.trials[:_MOST_TRIALS]) if len(found.trials) > _TRIALS_AT_ONCE else ""
-    all_commits = _numbered(found, _MOST_CANDIDATES) if len(found.commits) > _CANDIDATES_AT_ONCE else ""
+    many = len(found.commits) > _CANDIDATES_AT_ONCE
     made = (
-        ("All candidates", 5, all_commits),
-        ("All trials", 6, all_trials),
-        ("What the trials that could not tell said", 1, _skips(found)),
-        ("The watched files between the last old and the first new point", 3, _diff(found)),
-        ("Where the workers were, with and without it", 2, _stacks(found)),
-        ("Notes", 4, _notes(found)),
-    )
-    return tuple(Section(rank=rank, title=title, markdown=folded(title, body)) for title, rank, body in made if body)
+        Part(title="Trials", rank=0, make=lambda most: _trials(found, most), most=(200, 80, 20), unit="trials",
+             open_=len(found.trials) <= _TRIALS_AT_ONCE),
+        Part(title="All candidates", rank=5, make=lambda most: _numbered(found, most) if many else "",
+             most=(400, 150, 60), unit="candidates"),
+        Part(title="What the trials that could not tell said", rank=1, make=lambda most: _skips(found, most),
+             most=(40, 12), unit="trials"),
+        Part(title="The watched files between the last old and the first new point", rank=3,
+             make=lambda most: _diff(found, most), most=(20_000, 6000), unit="characters"),
+        Part(title="Where the workers were, with and without it", rank=2, make=lambda most: _stacks(found, most),
+             most=(12, 5), unit="functions"),
+        Part(title="Notes", rank=4, make=lambda most: _notes(found, most), most=(30, 10), unit="notes"),
+    )  # fmt: skip
+    return sections_of(made)
 
 
-def _skips(found: Bisection) -> str:
+def _skips(found: Bisection, most: int) -> str:
     skipped = phrases.skips(found.trials)
     lines = [
         f"- {code(phrases.short(found.axis, trial.result.sha))} ({phrases.purpose(trial)}): "
         f"{prose(trial.because, at_most=400) or 'no reason was recorded'}"
-        for trial in skipped[:_MOST_SKIPS]
+        for trial in skipped[:most]
     ]
-    more = len(skipped) - _MOST_SKIPS
+    more = len(skipped) - most
     return "\n".join([*lines, *([f"- … and {more} more"] if more > 0 else [])])
 
 
-def _diff(found: Bisection) -> str:
+def _diff(found: Bisection, at_most: int) -> str:
     if not found.suspect_diff.strip():
         return ""
     files = ", ".join(code(path) for path in found.suspect_paths[:12])
     said = f"Of {files}:\n\n" if files else ""
-    return said + fence(found.suspect_diff, info="diff", at_most=_MOST_DIFF_CHARS)
+    return said + fence(found.suspect_diff, info="diff", at_most=at_most)
 
 
-def _stacks(found: Bisection) -> str:
+def _stacks(found: Bisection, most: int) -> str:
     rows = [
         (code(one.function, at_most=80), f"{one.share_with:.0%}", f"{one.share_without:.0%}")
-        for one in found.stack_difference[:_MOST_SHARES]
+        for one in found.stack_difference[:most]
     ]
     said = f"Share of the workers' samples with the function innermost, with and without {prose(phrases.what(found))}."
     return f"{said}\n\n{table(('function', 'with', 'without'), rows)}" if rows else ""
 
 
-def _notes(found: Bisection) -> str:
-    return "\n".join(f"- *note*: {prose(note, at_most=400)}" for note in found.notes[:_MOST_NOTES])
+def _notes(found: Bisection, most: int) -> str:
+    more = len(found.notes) - most
+    left = [f"- … and {more} more"] if more > 0 else []
+    return "\n".join([*(f"- *note*: {prose(note, at_most=400)}" for note in found.notes[:most]), *left])

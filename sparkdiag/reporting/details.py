@@ -1,15 +1,14 @@
 """The folded parts of the Markdown report, each with how soon it is cut when the report grows too long, and how far."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.reporting.dispatch_ledger import LONGEST_LINE, ledger_line, ledger_markdown
 from sparkdiag.reporting.environment_form import environment_form
 from sparkdiag.reporting.evidence_parts import evidence_for_and_against, how_proved
-from sparkdiag.reporting.fitted import Form, Section
+from sparkdiag.reporting.fitted import Part, Section, folded, sections_of
 from sparkdiag.reporting.kernel_numbers import kernel_numbers
 from sparkdiag.reporting.phrases import looking_cost, record_is_lost, scenario_of, seconds
 from sparkdiag.reporting.repeat import exact_command
@@ -26,83 +25,44 @@ _STACK_CHARS = 12_000
 _LOG_CHARS = 8000
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Part:
-    """A part of the page at several lengths; ``make`` is given the most that it may show."""
-
-    title: str
-    rank: int
-    make: Callable[[int], str]
-    most: tuple[int, ...]
-    """Of the whole form first."""
-    unit: str
-    """What ``most`` counts."""
-    open_: bool = False
-
-
 def sections(stored: StoredRun) -> tuple[Section, ...]:
     """In reading order; parts with nothing to say are not there."""
-    parts = (*_findings(stored), *_facts(stored))
-    return tuple(section for part in parts if (section := _section(part)) is not None)
+    return sections_of((*_findings(stored), *_facts(stored)))
 
 
-def _findings(stored: StoredRun) -> Iterable[_Part]:
+def _findings(stored: StoredRun) -> Iterable[Part]:
     """What the run showed."""
     classes = rank_classes(stored.observation, function=suspect_function(stored))
-    yield _Part(title="The server's last words", rank=0, make=lambda most: _last_words(stored, most),
+    yield Part(title="The server's last words", rank=0, make=lambda most: _last_words(stored, most),
                 most=(40, 12), unit="lines of its log", open_=True)  # fmt: skip
-    yield _Part(title="Evidence for and against", rank=1, make=lambda most: evidence_for_and_against(stored, most),
+    yield Part(title="Evidence for and against", rank=1, make=lambda most: evidence_for_and_against(stored, most),
                 most=(10, 4), unit="items each", open_=True)  # fmt: skip
-    yield _Part(title="How DCP size and revision are proved", rank=4, make=lambda most: how_proved(stored, most),
+    yield Part(title="How DCP size and revision are proved", rank=4, make=lambda most: how_proved(stored, most),
                 most=(16, 4), unit="witnesses")  # fmt: skip
-    yield _Part(title="Stack of each rank", rank=1, make=lambda most: _stacks(classes, most),
+    yield Part(title="Stack of each rank", rank=1, make=lambda most: _stacks(classes, most),
                 most=(40, 20, 10), unit="frames a stack")  # fmt: skip
-    yield _Part(title="Where the samples are (flame tree)", rank=3, make=lambda most: where_samples(stored, most),
+    yield Part(title="Where the samples are (flame tree)", rank=3, make=lambda most: where_samples(stored, most),
                 most=(60, 30, 12), unit="lines")  # fmt: skip
-    yield _Part(title="Timeline", rank=3, make=lambda most: _timeline(stored, most), most=(16, 8), unit="rows")
-    yield _Part(title="Dispatch ledger", rank=2, make=lambda most: _ledger(stored, most),
+    yield Part(title="Timeline", rank=3, make=lambda most: _timeline(stored, most), most=(16, 8), unit="rows")
+    yield Part(title="Dispatch ledger", rank=2, make=lambda most: _ledger(stored, most),
                 most=(2, 1), unit="part, its sentence")  # fmt: skip
-    yield _Part(title="Kernel numbers", rank=4, make=lambda most: kernel_numbers(stored, most),
+    yield Part(title="Kernel numbers", rank=4, make=lambda most: kernel_numbers(stored, most),
                 most=(24, 4), unit="kernels")  # fmt: skip
-    yield _Part(title="Ranks", rank=5, make=lambda most: _ranks(stored, most), most=(40, 8), unit="processes")
+    yield Part(title="Ranks", rank=5, make=lambda most: _ranks(stored, most), most=(40, 8), unit="processes")
 
 
-def _facts(stored: StoredRun) -> Iterable[_Part]:
+def _facts(stored: StoredRun) -> Iterable[Part]:
     """On what it ran, and how."""
-    yield _Part(title="Environment, as vLLM's bug form asks for it", rank=5, make=lambda most: _form(stored, most),
+    yield Part(title="Environment, as vLLM's bug form asks for it", rank=5, make=lambda most: _form(stored, most),
                 most=(16_000, 6000), unit="characters")  # fmt: skip
-    yield _Part(title="Exact command to reproduce", rank=2, make=lambda most: exact_command(stored, at_most=most),
+    yield Part(title="Exact command to reproduce", rank=2, make=lambda most: exact_command(stored, at_most=most),
                 most=(_LOG_CHARS, 2500), unit="characters a command")  # fmt: skip
-    yield _Part(title="Processes", rank=7, make=lambda most: _processes(stored, most), most=(40, 12), unit="processes")
-    yield _Part(title="What sampling cost", rank=6, make=lambda most: _sampling(stored, most),
+    yield Part(title="Processes", rank=7, make=lambda most: _processes(stored, most), most=(40, 12), unit="processes")
+    yield Part(title="What sampling cost", rank=6, make=lambda most: _sampling(stored, most),
                 most=(10, 3), unit="kinds of errors")  # fmt: skip
-    yield _Part(title="The run's own record", rank=8, make=lambda most: _record(stored, most),
+    yield Part(title="The run's own record", rank=8, make=lambda most: _record(stored, most),
                 most=(16_000, 5000), unit="characters")  # fmt: skip
-    yield _Part(title="Notes", rank=9, make=lambda most: _notes(stored, most), most=(30, 10), unit="notes")
-
-
-def _section(part: _Part) -> Section | None:
-    """A shorter form that is as long as the one before it is none."""
-    bodies = [(most, part.make(most)) for most in part.most]
-    first, *others = bodies
-    if not first[1]:
-        return None
-    kept: list[tuple[int, str]] = [first]
-    kept += [one for one, before in zip(others, bodies, strict=False) if len(one[1]) < len(before[1])]
-    return Section(
-        rank=part.rank,
-        title=part.title,
-        markdown=folded(part.title, first[1], open_=part.open_),
-        shorter=tuple(
-            Form(markdown=folded(part.title, body, open_=part.open_), shows=f"at most {most:,} {part.unit}")
-            for most, body in kept[1:]
-        ),
-    )
-
-
-def folded(title: str, body: str, *, open_: bool = False) -> str:
-    """``body`` behind a title that opens it (``open_``: open already); the title is ours."""
-    return f"<details{' open' if open_ else ''}>\n<summary>{title}</summary>\n\n{body}\n\n</details>"
+    yield Part(title="Notes", rank=9, make=lambda most: _notes(stored, most), most=(30, 10), unit="notes")
 
 
 def _more(shown: Sequence[T], count: int, what: str) -> str:

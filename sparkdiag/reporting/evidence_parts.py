@@ -3,21 +3,21 @@
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import EvidenceItem
 from sparkdiag.reporting.safe_text import code, prose
+from sparkdiag.reporting.triage_markdown import diagnosis_evidence
 
 _ITEM_CHARS = 300
 _BECAUSE_CHARS = 1000
 
 
 def evidence_for_and_against(stored: StoredRun, most: int) -> str:
-    """Empty where there is no verdict, and where nothing of ours was sent to a server that was only watched."""
+    """Of the diagnosis of a server that was only watched, of the verdict where a prompt of ours was sent."""
     verdict, diagnosis = stored.record.verdict, stored.record.diagnosis
-    if verdict is None or (diagnosis is not None and stored.observation.client.sent is None):
-        return ""
-    of_prompt = " the verdict on our own prompt" if diagnosis is not None else ""
-    return "\n\n".join(
-        _evidence(f"{word}{of_prompt}", items, most)
-        for word, items in (("For", verdict.evidence_for), ("Against", verdict.evidence_against))
-    )
+    blocks = [*diagnosis_evidence(diagnosis, most)] if diagnosis is not None and diagnosis.looks else []
+    if verdict is not None and (diagnosis is None or stored.observation.client.sent is not None):
+        of_prompt = " the verdict on our own prompt" if diagnosis is not None else ""
+        blocks.append(_evidence(f"For{of_prompt}", verdict.evidence_for, most))
+        blocks.append(_evidence(f"Against{of_prompt}", verdict.evidence_against, most))
+    return "\n\n".join(blocks)
 
 
 def _evidence(word: str, items: tuple[EvidenceItem, ...], most: int) -> str:

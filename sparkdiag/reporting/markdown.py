@@ -20,7 +20,7 @@ from sparkdiag.reporting.phrases import (
 from sparkdiag.reporting.predicted_route import route_sentence
 from sparkdiag.reporting.run_scope import run_scope
 from sparkdiag.reporting.safe_text import code, fence, prose
-from sparkdiag.reporting.triage_markdown import diagnosis_blocks
+from sparkdiag.reporting.triage_markdown import diagnosis_answer
 from sparkdiag.reporting.unsampled import unsampled_blocks, watched_headline
 
 __all__ = ["MOST_BYTES", "REPORT", "render_markdown"]
@@ -50,7 +50,7 @@ def _head(stored: StoredRun, judged_again: StoredRun | None) -> list[str]:
     diagnosis = stored.record.diagnosis
     blocks += [_lines(stored)]
     if diagnosis is not None:
-        blocks += diagnosis_blocks(diagnosis) if diagnosis.looks else unsampled_blocks(diagnosis)
+        blocks += diagnosis_answer(diagnosis) if diagnosis.looks else unsampled_blocks(diagnosis)
     if stored.problems:
         blocks.append(_problems(stored))
     command = again_command(stored)

@@ -5,37 +5,57 @@ Nothing from a dump reaches the page except through ``safe_text``.
 
 from sparkdiag.evidence.diagnosis import CANNOT_TELL, Diagnosis, Reason
 from sparkdiag.reporting import triage_phrases as phrases
-from sparkdiag.reporting.details import Section, folded
-from sparkdiag.reporting.fitted import fitted
+from sparkdiag.reporting.fitted import Form, Section, fitted, folded
 from sparkdiag.reporting.safe_text import code, prose, table
 
 _MOST_REASONS = 10
 _ROWS_AT_ONCE = 16
-_MOST_ROWS = 300
+_MOST_ROWS = (300, 100, 40)
+_MOST_CAVEATS = 12
 
 
 def render_triage(found: Diagnosis) -> str:
     """The answer, evidence for and against, the processes, the next step; at most 65,536 bytes of UTF-8."""
     head = f"## sparkdiag triage: {prose(phrases.headline(found), at_most=500)}"
     more = len(found.processes) > _ROWS_AT_ONCE
-    rest = folded("All processes", _processes(found, most=_MOST_ROWS)) if more else ""
-    parts = (Section(rank=1, title="All processes", markdown=rest),) if more else ()
-    return fitted("\n\n".join([head, *diagnosis_blocks(found)]), parts, where="`--json`")
+    forms = [folded("All processes", _processes(found, most=most)) for most in _MOST_ROWS] if more else []
+    parts = [
+        Section(
+            rank=1,
+            title="All processes",
+            markdown=whole,
+            shorter=tuple(
+                Form(markdown=form, shows=f"{most} of {len(found.processes)}")
+                for form, most in zip(shorter, _MOST_ROWS[1:], strict=True)
+                if most < len(found.processes)
+            ),
+        )
+        for whole, *shorter in filter(None, [forms])
+    ]
+    meaning, *rest = diagnosis_answer(found)
+    return fitted([head, meaning, *diagnosis_evidence(found), *rest], parts, where="`--json`")
 
 
-def diagnosis_blocks(found: Diagnosis) -> tuple[str, ...]:
-    """The same without a title, for a page that has more to say; bounded however many processes there are."""
+def diagnosis_answer(found: Diagnosis) -> tuple[str, ...]:
+    """What it means, and what to do next: for a first screen."""
     blocks = (
         f"**Meaning.** {prose(phrases.meaning(found).rstrip('.'), at_most=600)}."
         + (f" {prose(found.reason, at_most=600)}" if found.reason else ""),
-        _reasons("For", found.reasons_for if found.kind not in CANNOT_TELL else ()),
-        _reasons("Against", found.reasons_against),
-        "\n".join(f"- *ranks*: {prose(one.text)}" for one in found.classes[:_MOST_REASONS]),
-        _differences(found),
-        _processes(found, most=_ROWS_AT_ONCE),
-        "\n".join(f"- *caveat*: {prose(text)}" for text in found.caveats),
         f"**Next**: {code(found.next_step, at_most=1000)}",
         f"**See** {code(found.reference)}" if found.reference else "",
+    )
+    return tuple(filter(None, blocks))
+
+
+def diagnosis_evidence(found: Diagnosis, most: int = _MOST_REASONS) -> tuple[str, ...]:
+    """What it rests on; bounded however many processes there are."""
+    blocks = (
+        _reasons("For", found.reasons_for[:most] if found.kind not in CANNOT_TELL else ()),
+        _reasons("Against", found.reasons_against[:most]),
+        "\n".join(f"- *ranks*: {prose(one.text)}" for one in found.classes[:most]),
+        _differences(found),
+        _processes(found, most=most + _ROWS_AT_ONCE - _MOST_REASONS),
+        "\n".join(f"- *caveat*: {prose(text)}" for text in found.caveats[:_MOST_CAVEATS]),
     )
     return tuple(filter(None, blocks))
 

@@ -26,7 +26,7 @@ def unsampled_lines(found: Diagnosis) -> list[str]:
 
 def unsampled_blocks(found: Diagnosis) -> tuple[str, ...]:
     """For a page."""
-    told = [f"- *{one.source}*: {prose(one.text, at_most=600)}" for one in found.reasons_for]
+    told = [f"- *{prose(one.source)}*: {prose(one.text, at_most=600)}" for one in found.reasons_for]
     told += [f"- *caveat*: {prose(text, at_most=600)}" for text in found.caveats]
     return (
         f"**Stacks.** {prose(found.reason or _NO_STACK, at_most=600)}.",

@@ -50,7 +50,8 @@ def axes_of(scenario: Scenario, config: RouteConfig) -> MatrixAxes:
     architectures: tuple[str | None, ...] = (config.arch,)
     if not scenario.lab and config.platform in ("cuda", None):
         named = {*ARCHITECTURES, *(name for name in (scenario.route.arch, config.arch) if name is not None)}
-        architectures = tuple(sorted(named, key=lambda name: int(name.removeprefix("sm"))))
+        ordered = sorted(named, key=lambda name: int(name.removeprefix("sm")))
+        architectures = tuple(ordered)
     return MatrixAxes(
         dcp=(1, dcp if dcp > 1 else 2),
         arch=architectures,
