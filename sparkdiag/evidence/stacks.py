@@ -38,8 +38,10 @@ class ThreadStack(Value):
 
     def find(self, name: str) -> tuple[int, Frame] | None:
         """Innermost frame whose bare name is ``name`` with its depth counted from the outermost frame (0)."""
-        for index, frame in enumerate(self.frames):
-            if frame.name == name:
+        qualified = f".{name}"
+        for index, frame in enumerate(self.frames):  # asked of every thread of every sample
+            function = frame.function
+            if function == name or function.endswith(qualified):
                 return len(self.frames) - 1 - index, frame
         return None
 

@@ -1,7 +1,8 @@
 """The lines of a stream, read one by one: bounded, and of a bad one nothing is lost but itself."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,27 @@ from sparkdiag.recording.record import check_schema, open_regular
 LONGEST_LINE = 16 * 1024 * 1024
 LARGEST_STREAM = 4 * 1024**3
 """What is beyond was not written by a run that anybody waits for."""
-_BLOCK = 4 * 1024 * 1024
+_BLOCK = 1024 * 1024
+_LONGEST_PATTERN = 64
 
 
-def read_stream(folder: Path, stream: Stream, problems: list[str], *, take: Callable[[bytes], object]) -> None:
-    """Hands every line but the header to ``take``, which raises ``ValueError`` for one that cannot be read; what was
-    wrong is added to ``problems``."""
+def read_stream(
+    folder: Path,
+    stream: Stream,
+    problems: list[str],
+    *,
+    take: Callable[[bytes], object],
+    passes: Callable[[bytes], bool] | None = None,
+) -> None:
+    """Hands every line but the header, and but those that ``passes`` says to pass over, to ``take``, which raises
+    ``ValueError`` for one that cannot be read; what was wrong is added to ``problems``."""
     name = f"{stream}.jsonl"
     bad: list[int] = []
     last = 0
     try:
-        for last, line in numbered_lines(folder / name, problems):
+        for last, line in enumerate(lines_of(folder / name, problems), start=1):
+            if passes is not None and passes(line):
+                continue
             if last == 1:
                 if _is_headed(line, name, problems):
                     continue
@@ -32,7 +43,8 @@ def read_stream(folder: Path, stream: Stream, problems: list[str], *, take: Call
             try:
                 take(line)
             except ValueError:  # pydantic's among them
-                bad.append(last)
+                if line and not line.isspace():
+                    bad.append(last)
     except FileNotFoundError:
         problems.append(f"{name} is missing")
     except OSError as error:
@@ -54,31 +66,44 @@ def _is_headed(line: bytes, name: str, problems: list[str]) -> bool:
     return True
 
 
-def numbered_lines(path: Path, problems: list[str]) -> Iterator[tuple[int, bytes]]:
-    """Lines that hold anything, with their numbers. Raises ``OSError``."""
-    with open_regular(path) as file:
-        number, left = 0, LARGEST_STREAM
-        while line := file.readline(LONGEST_LINE):
-            number += 1
-            left -= len(line)
-            if left < 0:
-                problems.append(f"{path.name} is larger than {LARGEST_STREAM} bytes: read up to line {number - 1}")
-                return
-            if not line.isspace():
-                yield number, line
+def lines_of(path: Path, problems: list[str]) -> Iterator[bytes]:
+    """Lines without their ends; a longer one than any of ours comes in pieces. Raises ``OSError``."""
+    carried = b""
+    for block in _blocks(path, problems):
+        *lines, carried = (carried + block).split(b"\n")
+        yield from lines
+        if len(carried) > LONGEST_LINE:
+            yield carried
+            carried = b""
+    if carried:
+        yield carried
 
 
-def line_count(path: Path) -> int:
-    """How many lines ``path`` has, about; 0 for what is no plain file."""
+def count_of(path: Path, patterns: Iterable[bytes]) -> Counter[bytes]:
+    """How often each of ``patterns`` (none longer than ``_LONGEST_PATTERN``) is in the file; nothing of what is no
+    plain file."""
+    counts: Counter[bytes] = Counter()
+    wanted, tail = tuple(patterns), b""
     try:
-        with open_regular(path) as file:
-            count, left = 0, LARGEST_STREAM
-            while left > 0 and (block := file.read(_BLOCK)):
-                count += block.count(b"\n")
-                left -= len(block)
-            return count
+        for block in _blocks(path, []):
+            for pattern in wanted:
+                seam = tail[-len(pattern) + 1 :] + block[: len(pattern) - 1] if len(pattern) > 1 else b""
+                counts[pattern] += block.count(pattern) + seam.count(pattern)
+            tail = block[-_LONGEST_PATTERN:]
     except OSError:
-        return 0
+        pass
+    return counts
+
+
+def _blocks(path: Path, problems: list[str]) -> Iterator[bytes]:
+    with open_regular(path) as file:
+        left = LARGEST_STREAM
+        while block := file.read(_BLOCK):
+            left -= len(block)
+            if left < 0:
+                problems.append(f"{path.name} is larger than {LARGEST_STREAM} bytes: the rest was not read")
+                return
+            yield block
 
 
 def parsed(line: bytes) -> Any:

@@ -24,6 +24,7 @@ from sparkdiag.evidence.timeline import (
     PhaseEvent,
     ProcessesEvent,
 )
+from sparkdiag.recording.collector import paused_collector
 from sparkdiag.recording.events import ClientLine, SamplingTotals, ServerEnded
 from sparkdiag.recording.folder import RECORD
 from sparkdiag.recording.in_use import is_held
@@ -49,6 +50,11 @@ def read_run(path: Path) -> StoredRun:
     streams = [folder / f"{name}.jsonl" for name in ("timeline", "stacks", "client")]
     if not (folder / RECORD).is_file() and not any(file.is_file() for file in streams):
         raise RunFolderError(f"{folder} is not a run folder: it holds no {RECORD}", remedy="sparkdiag runs list")
+    with paused_collector():
+        return _read(folder)
+
+
+def _read(folder: Path) -> StoredRun:
     problems: list[str] = []
     record = read_record(folder, problems)
     points = read_points(folder, problems)

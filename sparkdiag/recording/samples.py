@@ -5,14 +5,16 @@ import re
 from pathlib import Path
 
 from sparkdiag.evidence.stacks import SamplingStats, StackSample
-from sparkdiag.recording.lines import line_count, parsed, read_stream
-from sparkdiag.recording.stack_lines import StackReader
+from sparkdiag.recording.lines import count_of, parsed, read_stream
+from sparkdiag.recording.stack_reader import StackReader
 
-MOST_SAMPLES = 60_000
-"""A look a second at each of four processes for four hours. Each one more costs a reader 3 KB and 30 microseconds."""
+MOST_SAMPLES = 30_000
+"""A look a second at each of four processes for two hours. Each one more costs whoever renders 5 KB and a tenth of a
+millisecond."""
 _HEAD = re.compile(
-    rb'\{"process":(?P<pid>\d{1,18}),"started_s":(?P<started>[\d.e+-]{1,30}),"ended_s":(?P<ended>[\d.e+-]{1,30}),'
-    rb'"source":"(?P<source>py-spy|in-process)","error":(?P<error>null|"(?:[^"\\]|\\.){0,2000}"),"late":(?P<late>true|false)'
+    rb'\{"process":(\d{1,18}),"started_s":([\d.e+-]{1,30}),"ended_s":([\d.e+-]{1,30}),'
+    rb'"source":"(?:py-spy|in-process)","error":(null|"(?:[^"\\]|\\.){0,2000}"),"late":(true|false)'
+    rb'(,"fresh":true)?(?:,"first":\[(\d{1,9}),(\d{1,9}),(\d{1,9}),(\d{1,9})\])?'
 )
 """How our writer begins a line: all that is asked of a sample which is passed over."""
 
@@ -27,7 +29,7 @@ class Samples:
         self.last_s: float | None = None
         """When the latest of all samples ended."""
         self._until_s, self._from_s, self._keep_each = until_s, from_s, keep_each
-        self._lines = StackReader()
+        self._lines = StackReader(parse=parsed)
         self._seen: dict[int, int] = {}
         self._taken = self._late = self._failed = 0
         self._longest_s = 0.0
@@ -53,61 +55,68 @@ class Samples:
 
     def take(self, line: bytes) -> None:
         """One line. Raises ``ValueError`` where it cannot be read."""
-        if self._keep_each > 1 and self._is_passed(line):
+        if self._keep_each == 1:
+            self._take_whole(line)
             return
+        try:
+            if not self._is_passed(line):
+                self._take_whole(line)
+        except ValueError:
+            # What comes next may refer to it, and lines that are passed over are not looked into.
+            self._lines.forget()
+            raise
+
+    def _take_whole(self, line: bytes) -> None:
         sample = self._lines.sample(parsed(line))
-        started_s, ended_s = sample.started_s, sample.ended_s
-        self._count(started_s, ended_s, source=sample.source, late=sample.late, failed=sample.error is not None)
-        if self._is_in_time(started_s, ended_s) and self._is_next(sample.pid):
+        self._source = sample.source
+        self._late += sample.late
+        self._failed += sample.error is not None
+        in_time = self._is_in_time(sample.started_s, sample.ended_s)
+        seen = self._count(sample.pid, sample.started_s, sample.ended_s, in_time=in_time)
+        if in_time and seen % self._keep_each == 0:
             self.kept.append(sample)
 
     def _is_passed(self, line: bytes) -> bool:
         """Whether the sample need not be made. Raises ``ValueError`` where the line refers to one that was lost."""
         head = _HEAD.match(line)
-        if head is None or not line.endswith((b"}\n", b"}")):
+        if head is None or line[-1:] != b"}":
             return False
-        started_s, ended_s, pid = float(head["started"]), float(head["ended"]), int(head["pid"])
+        number, began, ended, error, late, fresh, *first = head.groups()
+        pid, started_s, ended_s = int(number), float(began), float(ended)
         in_time = self._is_in_time(started_s, ended_s)
         if in_time and self._seen.get(pid, 0) % self._keep_each == 0:
             return False
-        if b'"first":' in line or b'"fresh":' in line:
-            self._lines.learn(parsed(line))
-        self._count(
-            started_s,
-            ended_s,
-            source=head["source"].decode(),
-            late=head["late"] == b"true",
-            failed=head["error"] != b"null",
-        )
-        if in_time:
-            self._is_next(pid)
+        if fresh is not None:
+            self._lines.forget()
+        if first[0] is not None:
+            self._lines.learn(line, first=(int(first[0]), int(first[1]), int(first[2]), int(first[3])))
+        self._late += late == b"true"
+        self._failed += error != b"null"
+        self._count(pid, started_s, ended_s, in_time=in_time)
         return True
 
     def _is_in_time(self, started_s: float, ended_s: float) -> bool:
         return started_s >= self._from_s and (self._until_s is None or ended_s <= self._until_s)
 
-    def _is_next(self, pid: int) -> bool:
-        """Counts one more of the process; whether it is one of those that are kept."""
-        before = self._seen.get(pid, 0)
-        self._seen[pid] = before + 1
-        self.in_time += 1
-        return before % self._keep_each == 0
-
-    def _count(self, started_s: float, ended_s: float, *, source: str, late: bool, failed: bool) -> None:
+    def _count(self, pid: int, started_s: float, ended_s: float, *, in_time: bool) -> int:
+        """How many of the process came before, in time."""
         self._taken += 1
-        self._late += late
-        self._failed += failed
-        self._source = source
-        self._longest_s = max(self._longest_s, ended_s - started_s)
-        if math.isfinite(ended_s):
-            self.last_s = ended_s if self.last_s is None else max(self.last_s, ended_s)
+        if ended_s - started_s > self._longest_s:
+            self._longest_s = ended_s - started_s
+        if math.isfinite(ended_s) and (self.last_s is None or ended_s > self.last_s):
+            self.last_s = ended_s
+        before = self._seen.get(pid, 0)
+        if in_time:
+            self._seen[pid] = before + 1
+            self.in_time += 1
+        return before
 
 
 def read_samples(
     folder: Path, problems: list[str], *, from_s: float, until_s: float | None, most: int = MOST_SAMPLES
 ) -> Samples:
     """Those of ``stacks.jsonl`` that started at ``from_s`` or later and ended by ``until_s``."""
-    keep_each = -(-line_count(folder / "stacks.jsonl") // most)
+    keep_each = -(-count_of(folder / "stacks.jsonl", [b"\n"])[b"\n"] // most)
     samples = Samples(from_s=from_s, until_s=until_s, keep_each=max(1, keep_each))
     read_stream(folder, "stacks", problems, take=samples.take)
     return samples

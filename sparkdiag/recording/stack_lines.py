@@ -15,18 +15,16 @@ begins again (``fresh``) now and then, so that a loss stays small and neither si
 from hashlib import blake2b
 from typing import Any
 
-from sparkdiag.evidence.stacks import Frame, StackSample, ThreadStack
-
 LINES_A_NUMBERING = 1000
 MOST_NUMBERED = 20_000
-_KINDS = ("places", "frames", "heads", "threads")
+KINDS = ("places", "frames", "heads", "threads")
 
 
 class StackLines:
     """The writer's side: what the reader knows already."""
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[str, int]] = {kind: {} for kind in _KINDS}
+        self._known: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
         self._threads: dict[bytes, int] = {}
         """Numbers of whole threads, by a digest: most of them only wait, and are not to be taken apart again."""
         self._lines = 0
@@ -38,8 +36,8 @@ class StackLines:
             self.lost()
         self._lines += 1
         rest = {key: value for key, value in sample.items() if key not in ("pid", "threads")}
-        new: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
-        first = [len(self._known[kind]) for kind in _KINDS]
+        new: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+        first = [len(self._known[kind]) for kind in KINDS]
         stack = [self._thread(thread, new) for thread in sample["threads"]]
         line = {"process": sample["pid"], **rest}
         if self._fresh:
@@ -52,7 +50,7 @@ class StackLines:
 
     def lost(self) -> None:
         """The last line may not have been written: begin anew."""
-        self._known = {kind: {} for kind in _KINDS}
+        self._known = {kind: {} for kind in KINDS}
         self._threads = {}
         self._lines = 0
         self._fresh = True
@@ -79,78 +77,3 @@ class StackLines:
             known[key] = len(known)
             new[kind].append(value)
         return known[key]
-
-
-class StackReader:
-    """The reader's side. Lines come in their order; one that cannot be read is passed over, and may cost others.
-
-    A thread or frame that stands in many samples is made once and is the same value in all of them.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
-        self._threads: dict[int, ThreadStack] = {}
-        self._frames: dict[int, Frame] = {}
-
-    def sample(self, line: object) -> StackSample:
-        """The sample that ``StackLines.line`` was given.
-
-        Raises ``ValueError`` where the line refers to one that was lost, or to nothing that can be, or is no sample.
-        """
-        if not isinstance(line, dict) or "stack" not in line:
-            return StackSample.model_validate(line)  # whole: as runs were written before
-        try:
-            self._learn(line)
-            own = (*_KINDS, "process", "first", "fresh", "stack")
-            rest = {key: value for key, value in line.items() if key not in own}
-            threads = tuple([self._thread(number) for number in line["stack"]])
-            return StackSample.model_validate({"pid": line["process"], **rest, "threads": threads})
-        except (KeyError, IndexError, TypeError) as error:
-            raise ValueError("it refers to a line that cannot be read") from error
-
-    def learn(self, line: object) -> None:
-        """Like ``sample`` for a line whose sample nobody wants: only what later lines refer to is taken up."""
-        if isinstance(line, dict) and "stack" in line:
-            try:
-                self._learn(line)
-            except (KeyError, TypeError) as error:
-                raise ValueError("it refers to a line that cannot be read") from error
-
-    def _learn(self, line: dict[str, Any]) -> None:
-        if line.get("fresh") is True or line.get("first") == [0] * len(_KINDS):
-            self._forget()
-        if "first" in line:
-            known = [len(self._known[kind]) for kind in _KINDS]
-            if line["first"] != known:
-                if any(first < own for first, own in zip(line["first"], known, strict=True)):
-                    self._forget()  # the line that began anew was lost: what is known is of another numbering
-                raise KeyError("first")
-            for kind in _KINDS:
-                self._known[kind] += line.get(kind, [])
-
-    def _forget(self) -> None:
-        self._known = {kind: [] for kind in _KINDS}
-        self._threads, self._frames = {}, {}
-
-    def _thread(self, number: int) -> ThreadStack:
-        made = self._threads.get(_index(number))
-        if made is None:
-            head, frames = self._known["threads"][number]
-            thread = {**self._known["heads"][_index(head)], "frames": tuple([self._frame(frame) for frame in frames])}
-            made = self._threads[number] = ThreadStack.model_validate(thread)
-        return made
-
-    def _frame(self, number: int) -> Frame:
-        made = self._frames.get(_index(number))
-        if made is None:
-            place, variables = self._known["frames"][number]
-            frame = {**self._known["places"][_index(place)], "locals": variables}
-            made = self._frames[number] = Frame.model_validate(frame)
-        return made
-
-
-def _index(number: object) -> int:
-    """``number`` where it can be one of ours. Raises ``IndexError``: a negative one would be found from the end."""
-    if type(number) is not int or number < 0:
-        raise IndexError(number)
-    return number

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkdiag.evidence.stacks import Frame, StackSample, ThreadStack
-from sparkdiag.recording.stack_lines import LINES_A_NUMBERING, StackLines, StackReader
+from sparkdiag.recording.stack_lines import LINES_A_NUMBERING, StackLines
+from sparkdiag.recording.stack_reader import First, StackReader
 
 frames = st.builds(
     Frame,
@@ -45,7 +46,7 @@ def written(value: StackSample) -> dict[str, Any]:
 @settings(max_examples=40)
 @given(st.lists(samples, max_size=8))
 def test_what_is_read_back_is_what_was_written(values: list[StackSample]) -> None:
-    lines, reader = StackLines(), StackReader()
+    lines, reader = StackLines(), StackReader(parse=json.loads)
     for value in values:
         line = json.loads(json.dumps(lines.line(written(value))))
         assert reader.sample(line) == value
@@ -55,7 +56,7 @@ def test_what_is_read_back_is_what_was_written(values: list[StackSample]) -> Non
 @given(st.lists(st.tuples(samples, st.booleans(), st.booleans()), max_size=10))
 def test_a_lost_line_costs_others_and_changes_none(given_lines: list[tuple[StackSample, bool, bool]]) -> None:
     """``lost``: the reader never gets the line; ``told``: the writer knows of it (a full disk) and begins anew."""
-    lines, reader = StackLines(), StackReader()
+    lines, reader = StackLines(), StackReader(parse=json.loads)
     for value, lost, told in given_lines:
         line = lines.line(written(value))
         if lost:
@@ -70,7 +71,7 @@ def test_a_lost_line_costs_others_and_changes_none(given_lines: list[tuple[Stack
 
 
 def test_a_loss_that_the_writer_knows_of_costs_no_other_line() -> None:
-    lines, reader = StackLines(), StackReader()
+    lines, reader = StackLines(), StackReader(parse=json.loads)
     first, second = (StackSample(pid=pid, started_s=1, ended_s=2, threads=(ThreadStack(),)) for pid in (1, 2))
     lines.line(written(first))
     lines.lost()
@@ -78,7 +79,7 @@ def test_a_loss_that_the_writer_knows_of_costs_no_other_line() -> None:
 
 
 def test_what_comes_after_a_lost_beginning_is_not_taken_for_something_else() -> None:
-    lines, reader = StackLines(), StackReader()
+    lines, reader = StackLines(), StackReader(parse=json.loads)
     seen, other = (
         StackSample(pid=1, started_s=1, ended_s=2, threads=(ThreadStack(thread_id=number),)) for number in (1, 2)
     )
@@ -91,7 +92,7 @@ def test_what_comes_after_a_lost_beginning_is_not_taken_for_something_else() -> 
 
 
 def test_what_stands_in_many_samples_is_one_value() -> None:
-    lines, reader = StackLines(), StackReader()
+    lines, reader = StackLines(), StackReader(parse=json.loads)
     frame = Frame(function="f", filename="a.py", line=1)
     first, second = (
         reader.sample(lines.line(written(StackSample(pid=pid, started_s=1, ended_s=2, threads=threads_of(frame)))))
@@ -105,11 +106,24 @@ def threads_of(frame: Frame) -> tuple[ThreadStack, ...]:
     return ThreadStack(thread_id=1, frames=(frame,)), ThreadStack(thread_id=2, frames=(frame,))
 
 
-def test_learning_lines_is_enough_to_read_those_that_come_after() -> None:
-    lines, reader = StackLines(), StackReader()
-    values = [StackSample(pid=pid, started_s=1, ended_s=2, threads=(ThreadStack(thread_id=1),)) for pid in (1, 2)]
-    reader.learn(lines.line(written(values[0])))
-    assert reader.sample(lines.line(written(values[1]))) == values[1]
+@settings(max_examples=60)
+@given(st.lists(st.tuples(samples, st.booleans()), max_size=12))
+def test_a_line_that_is_passed_over_costs_no_other(given_lines: list[tuple[StackSample, bool]]) -> None:
+    lines, reader = StackLines(), StackReader(parse=json.loads)
+    for value, wanted in given_lines:
+        line = lines.line(written(value))
+        if wanted:
+            assert reader.sample(line) == value
+            continue
+        if line.get("fresh"):
+            reader.forget()
+        if "first" in line:
+            reader.learn(json.dumps(line).encode(), first=first_of(line))
+
+
+def first_of(line: dict[str, Any]) -> First:
+    places, frames_, heads, threads_ = line["first"]
+    return places, frames_, heads, threads_
 
 
 def test_the_same_stack_is_not_written_again() -> None:
@@ -130,7 +144,7 @@ def test_the_same_stack_is_not_written_again() -> None:
 
 
 def test_the_numbering_begins_again_so_that_nobody_remembers_a_whole_run() -> None:
-    lines, reader = StackLines(), StackReader()
+    lines, reader = StackLines(), StackReader(parse=json.loads)
     fresh = 0
     for number in range(2 * LINES_A_NUMBERING + 2):
         frame = Frame(function="f", filename="a.py", line=1, locals={"k": number})
@@ -143,7 +157,7 @@ def test_the_numbering_begins_again_so_that_nobody_remembers_a_whole_run() -> No
 
 def test_a_whole_sample_of_an_older_run_is_read_as_it_is() -> None:
     whole = StackSample(pid=1, started_s=1, ended_s=2, threads=(ThreadStack(),))
-    assert StackReader().sample(written(whole)) == whole
+    assert StackReader(parse=json.loads).sample(written(whole)) == whole
 
 
 @given(
@@ -153,6 +167,6 @@ def test_a_whole_sample_of_an_older_run_is_read_as_it_is() -> None:
     )
 )
 def test_whatever_stands_in_a_line_is_refused_in_one_way(line: dict[str, Any]) -> None:
-    reader = StackReader()
+    reader = StackReader(parse=json.loads)
     with contextlib.suppress(ValueError):
         reader.sample(line)
