@@ -1,5 +1,6 @@
 """What a run's folder has to say in public: the page to post, the long parts for a gist, and which run it is."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,11 +9,16 @@ from sparkdiag.cli.report_formats import Format, rendered
 from sparkdiag.cli.report_subject import OneBisection, OneRun, Subject, made_public, read_subject
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sparkdiag.evidence.redaction import Redactions
+    from sparkdiag.evidence.stacks import StackSample
 
 LARGEST_FILE_BYTES = 900_000
 """Of a gist's file: a larger one GitHub's API does not give back whole."""
 _FIRST_LINE = 64 * 1024
+_MOST_TREE_LINES = 2000
+_TREE_COLUMNS = 160
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +38,7 @@ class Page:
 
 def read_page(folder: Path, *, not_secret: frozenset[str], with_files: bool) -> Page:
     """Raises ``RunFolderError``."""
+    from sparkdiag.harmless.printable import printable
     from sparkdiag.recording.identities import identities_here
     from sparkdiag.reporting.public import public_page
 
@@ -43,7 +50,7 @@ def read_page(folder: Path, *, not_secret: frozenset[str], with_files: bool) -> 
     went = went.plus(more)
     files: dict[str, str] = {}
     for name, text in _long_parts(shown).items() if with_files else ():
-        files[name], more = public_page(text, identities=whose, accepted=not_secret)
+        files[name], more = public_page(printable(text, newlines=True), identities=whose, accepted=not_secret)
         went = went.plus(more)
     return Page(
         folder=folder,
@@ -93,23 +100,30 @@ def _functions(subject: Subject) -> tuple[str | None, ...]:
 
 
 def _long_parts(subject: Subject) -> dict[str, str]:
-    """What a comment has no room for: the whole report, and the samples as a tree."""
+    """What a comment has no room for."""
+    if isinstance(subject, OneBisection):
+        return {"bisection.json": subject.found.model_dump_json(by_alias=True, indent=2) + "\n"}
     if not isinstance(subject, OneRun):
-        return {"report.md": rendered(subject, Format.MD)}
+        return {}
+    from sparkdiag.reporting.call_tree import call_tree
     from sparkdiag.reporting.details import sections
+    from sparkdiag.reporting.flame_text import flame_text
 
-    whole = "\n\n".join(section.markdown for section in sections(subject.run))
-    return {"details.md": whole, "stacks.txt": _stacks(subject)}
+    verdict, samples = subject.run.record.verdict, subject.run.observation.samples
+    tree = call_tree(samples, root="all samples", function=verdict.function if verdict is not None else None)
+    return {
+        "report.md": "\n\n".join(section.markdown for section in sections(subject.run)),
+        "samples.txt": flame_text(tree, most_lines=_MOST_TREE_LINES, columns=_TREE_COLUMNS),
+        "stacks.folded.txt": _folded(samples),
+    }
 
 
-def _stacks(subject: OneRun) -> str:
-    """The collapsed stacks of every thread: the form that flame graphs are made of."""
-    counts: dict[str, int] = {}
-    for sample in subject.run.observation.samples:
-        for thread in sample.threads:
-            line = ";".join(frame.function for frame in reversed(thread.frames))
-            counts[line] = counts.get(line, 0) + 1
-    return "\n".join(f"{line} {count}" for line, count in sorted(counts.items(), key=lambda one: -one[1]) if line)
+def _folded(samples: "Iterable[StackSample]") -> str:
+    """Each stack of every thread in one line, and how often: what flame graphs are made of."""
+    counts = Counter(
+        ";".join(frame.function for frame in reversed(thread.frames)) for sample in samples for thread in sample.threads
+    )
+    return "\n".join(f"{line} {count}" for line, count in counts.most_common() if line)
 
 
 def _cut(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -212,7 +213,7 @@ def _unclassified(page: "Page", asked: "Asked") -> SparkdiagError:
     found = page.redactions.unclassified
     error = SparkdiagError(
         f"{len(found)} text(s) on the page may be secrets, and only a person can tell; nothing was posted",
-        remedy=f"sparkdiag report {asked.typed.folder} --show-redactions, and for each that is none: "
+        remedy=f"sparkdiag report {quote(str(asked.typed.folder))} --show-redactions, and for each that is none: "
         "--not-secret FINGERPRINT",
         details=tuple(f"{one.fingerprint}  {one.looks}  in {one.where}: {one.why}" for one in found[:20]),
     )

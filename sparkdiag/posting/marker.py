@@ -44,7 +44,7 @@ def marked(page: str, *, run: str, gist_url: str | None = None) -> str:
 
 def mark_of(body: str) -> Mark | None:
     """The marker of a comment: the last line that is one and nothing else; None where there is none."""
-    lines = _plain(body).split("\n")
+    lines = body.replace("\r\n", "\n").split("\n")
     for number in range(len(lines) - 1, -1, -1):
         found = _LINE.fullmatch(lines[number].rstrip())
         if found is not None:

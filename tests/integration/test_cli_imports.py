@@ -30,12 +30,14 @@ HEAVY = (
     "asyncio",
     "filelock",
     "git",
+    "github",
     "httpx",
     "platformdirs",
     "prometheus_client",
     "psutil",
     "pydantic",
     "pynvml",
+    "requests",
     "rich",
 )
 MODULES_AT_THE_END = """

@@ -34,19 +34,15 @@ def test_long_parts_go_to_one_secret_gist_when_asked(to: Poster) -> None:
     [gist] = to.api.gists.values()
     assert (made["action"], made["gist_url"], gist["public"]) == ("updated", gist["html_url"], False)
     assert gist["html_url"] in to.bodies()[0]
-    assert SUSPECT in gist["files"]["stacks.txt"]["content"]
+    assert SUSPECT in gist["files"]["samples.txt"]["content"]
     assert "/home/someone" not in json.dumps(gist)
     assert mark_of(to.bodies()[0]) is not None
     writes = to.api.writes()
     assert to.document("--yes", "--gist")["action"] == "unchanged"
     assert to.api.writes() == writes
-    record = json.loads((to.folder / "run.json").read_text())
-    record["command"].append("--keep")
-    record["environment"]["note"] = "another"
-    record["server_argv"] = record["server_argv"]
-    (to.folder / "run.json").write_text(json.dumps(record))
-    to.document("--yes", "--gist")
-    assert len(to.api.gists) <= 2
+    (to.folder / "stacks.jsonl").write_text("")
+    assert to.document("--yes", "--gist")["action"] == "updated"
+    assert [one["id"] for one in to.api.gists.values()] == [gist["id"]]
 
 
 def test_a_gist_that_was_heard_but_not_answered_is_not_made_twice(to: Poster) -> None:
