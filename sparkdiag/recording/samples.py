@@ -8,8 +8,8 @@ from sparkdiag.evidence.stacks import SamplingStats, StackSample
 from sparkdiag.recording.lines import count_of, parsed, read_stream
 from sparkdiag.recording.stack_reader import StackReader
 
-MOST_SAMPLES = 30_000
-"""A look a second at each of four processes for two hours. Each one more costs whoever renders 5 KB and a tenth of a
+MOST_SAMPLES = 20_000
+"""A look a second at each of four processes for over an hour. Each one more costs whoever renders 5 KB and a tenth of a
 millisecond."""
 _HEAD = re.compile(
     rb'\{"process":(\d{1,18}),"started_s":([\d.e+-]{1,30}),"ended_s":([\d.e+-]{1,30}),'
