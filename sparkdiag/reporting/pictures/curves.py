@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from markupsafe import Markup
+
 from sparkdiag.reporting.pictures.scale import Scale
 from sparkdiag.reporting.pictures.svg import number
 
@@ -25,7 +27,7 @@ def thinned_curve(points: Sequence[Point], *, most: int = MOST_POINTS) -> tuple[
     return tuple(kept)
 
 
-def path(points: Iterable[Point], *, x: Scale, y: Scale, gap_x: float | None = None) -> str:
+def path(points: Iterable[Point], *, x: Scale, y: Scale, gap_x: float | None = None) -> Markup:
     """The ``d`` of a path through ``points``; where two are further apart than ``gap_x``, it is interrupted."""
     parts: list[str] = []
     before: float | None = None
@@ -33,7 +35,7 @@ def path(points: Iterable[Point], *, x: Scale, y: Scale, gap_x: float | None = N
         far = before is None or (gap_x is not None and at - before > gap_x)
         parts.append(f"{'M' if far else 'L'}{number(float(x.at(at)))} {number(float(y.at(value)))}")
         before = at
-    return "".join(parts)
+    return Markup("").join(map(Markup, parts))  # letters and numbers
 
 
 def usual_gap(points: Sequence[Point]) -> float | None:

@@ -8,13 +8,13 @@ from markupsafe import Markup
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.reporting.call_tree import CallNode, call_tree
 from sparkdiag.reporting.pictures.colours import OTHERS, Palette
+from sparkdiag.reporting.pictures.layout import WIDE, Layout
 from sparkdiag.reporting.pictures.svg import element, hint, number
-from sparkdiag.reporting.pictures.timeline import WIDTH
 
 ROW = 19.0
 MOST_BOXES = 1500
 MOST_DEPTH = 120
-_LETTER = 6.4
+_LETTER = 7.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ def boxes(root: CallNode, *, most: int = MOST_BOXES) -> tuple[tuple[Box, ...], i
     return tuple(made), left
 
 
-def flame(stored: StoredRun, *, function: str | None, palette: Palette, label: str) -> Markup:
+def flame(stored: StoredRun, *, function: str | None, palette: Palette, label: str, layout: Layout = WIDE) -> Markup:
     """The picture, or one line that says why there is none."""
     root = forest(stored, function=function)
     if not root.samples:
         return element("p", "No stack was taken since the prompt was sent.", class_="missing")
     drawn, left = boxes(root)
     depth = max(box.depth for box in drawn) + 1
-    parts = [_box(box, root=root, palette=palette) for box in drawn]
+    parts = [_box(box, root=root, palette=palette, full=layout.width) for box in drawn]
     svg = element(
         "svg",
         hint(label),
@@ -84,9 +84,8 @@ def flame(stored: StoredRun, *, function: str | None, palette: Palette, label: s
         class_="flame",
         role="tree",
         aria_label=label,
-        data_row=ROW,
-        viewBox=f"0 0 {number(WIDTH)} {number(depth * ROW + 2)}",
-        width=WIDTH,
+        viewBox=f"0 0 {number(layout.width)} {number(depth * ROW + 2)}",
+        width=layout.width,
         height=depth * ROW + 2,
         xmlns="http://www.w3.org/2000/svg",
     )
@@ -95,9 +94,9 @@ def flame(stored: StoredRun, *, function: str | None, palette: Palette, label: s
     return svg + element("p", f"{left} narrow or deep functions are not drawn.", class_="note")
 
 
-def _box(box: Box, *, root: CallNode, palette: Palette) -> Markup:
+def _box(box: Box, *, root: CallNode, palette: Palette, full: float) -> Markup:
     node, share = box.node, box.node.samples / root.samples
-    x, width = box.x * WIDTH, max(box.width * WIDTH, 0.5)
+    x, width = box.x * full, max(box.width * full, 0.5)
     told = f"{node.name}" + (f" ({node.place})" if node.place else "") + f": {node.samples} looks, {share:.1%}"
     if node.own and node.children:
         told += f", {node.own} of them innermost"

@@ -9,27 +9,30 @@ from sparkdiag.evidence.verdict import Forecast
 from sparkdiag.judging.course import CoursePoint
 from sparkdiag.reporting.phrases import leading_forecast, seconds
 from sparkdiag.reporting.pictures.curves import Point, path, thinned_curve
+from sparkdiag.reporting.pictures.layout import WIDE, Layout
 from sparkdiag.reporting.pictures.scale import Scale, time_label, time_ticks
 from sparkdiag.reporting.pictures.svg import element, hint, joined, number
-from sparkdiag.reporting.pictures.timeline import LEFT, RIGHT, Drawn
+from sparkdiag.reporting.pictures.timeline import Drawn
 
 _TOP, _HEIGHT = 24.0, 150.0
 _BOTTOM = _TOP + _HEIGHT
 HEIGHT = _BOTTOM + 44
 
 
-def forecast_figure(stored: StoredRun, course: Sequence[CoursePoint], *, until_s: float | None = None) -> Drawn:
+def forecast_figure(
+    stored: StoredRun, course: Sequence[CoursePoint], *, until_s: float | None = None, layout: Layout = WIDE
+) -> Drawn:
     """Share of the prefill's work over time since sending. ``until_s``: the axis' end, where two are compared."""
     points = measured(stored, course)
     missing = _missing(stored, points)
     if missing:
-        said = element("text", missing, x=LEFT + 8, y=_TOP + 40, class_="missing")
+        said = element("text", missing, x=layout.left + 8, y=_TOP + 40, class_="missing")
         title = element("text", "Prefill progress", x=4, y=_TOP + 12, class_="title")
-        plot = element("rect", x=LEFT, y=_TOP, width=RIGHT - LEFT, height=64.0, class_="plot")
+        plot = element("rect", x=layout.left, y=_TOP, width=layout.right - layout.left, height=64.0, class_="plot")
         return Drawn(joined(plot, title, said), _TOP + 80)
-    x = Scale(0.0, until_s or end_of(stored, points), LEFT, RIGHT)
+    x = Scale(0.0, until_s or end_of(stored, points), layout.left, layout.right)
     y = Scale(0.0, 100.0, _BOTTOM, _TOP)
-    parts = [_frame(x, y), *_healthy(stored, x, y), *_foreseen(stored, points, x, y)]
+    parts = [_frame(x, y, about=layout.about), *_healthy(stored, x, y), *_foreseen(stored, points, x, y)]
     drawn = path([(at, share * 100) for at, share in thinned_curve(points)], x=x, y=y)
     told = f"measured: {points[-1][1]:.1%} of the work after {seconds(points[-1][0])}"
     parts.append(element("path", hint(told), d=drawn, class_="curve measured"))
@@ -80,17 +83,19 @@ def _missing(stored: StoredRun, points: Sequence[Point]) -> str:
     return ""
 
 
-def _frame(x: Scale, y: Scale) -> Markup:
+def _frame(x: Scale, y: Scale, *, about: int) -> Markup:
     parts = [
-        element("rect", x=LEFT, y=_TOP, width=RIGHT - LEFT, height=_HEIGHT, class_="plot"),
+        element("rect", x=x.start, y=_TOP, width=x.stop - x.start, height=_HEIGHT, class_="plot"),
         element("text", "Prefill progress", x=4, y=_TOP + 12, class_="title"),
         element("text", "share of its work", x=4, y=_TOP + 27, class_="note"),
-        element("text", "since the prompt was sent", x=4, y=_BOTTOM + 16, class_="tick"),
+        element("text", "since sending", x=4, y=_BOTTOM + 16, class_="tick"),
     ]
     for value in (0.0, 25.0, 50.0, 75.0, 100.0):
-        parts.append(element("line", x1=LEFT, x2=RIGHT, y1=y.at(value), y2=y.at(value), class_="rule"))
-        parts.append(element("text", f"{value:.0f} %", x=LEFT - 6, y=y.at(value) + 4, text_anchor="end", class_="tick"))
-    at = time_ticks(x.low, x.high, about=9)
+        parts.append(element("line", x1=x.start, x2=x.stop, y1=y.at(value), y2=y.at(value), class_="rule"))
+        parts.append(
+            element("text", f"{value:.0f} %", x=x.start - 6, y=y.at(value) + 4, text_anchor="end", class_="tick")
+        )
+    at = time_ticks(x.low, x.high, about=about)
     for value in at:
         label = time_label(value, step_s=at[1] - at[0] if len(at) > 1 else 1.0)
         parts.append(element("line", x1=x.at(value), x2=x.at(value), y1=_TOP, y2=_BOTTOM, class_="grid"))
@@ -106,7 +111,7 @@ def _healthy(stored: StoredRun, x: Scale, y: Scale) -> list[Markup]:
     told = f"healthy: {seconds(verdict.baseline.seconds)} to the first token ({verdict.baseline.source})"
     line = element("line", hint(told), x1=x.at(0.0), y1=y.at(0.0), x2=at, y2=y.at(100.0), class_="healthy")
     label = f"healthy {verdict.baseline.seconds:.3g} s"
-    near_end = at + 90 > RIGHT
+    near_end = at + 90 > x.stop
     anchor, shift = ("end", -8) if near_end else ("start", 6)
     return [line, element("text", label, x=at + shift, y=_TOP + 14, text_anchor=anchor, class_="healthy-label")]
 
@@ -118,13 +123,13 @@ def _foreseen(stored: StoredRun, points: Sequence[Point], x: Scale, y: Scale) ->
     begin, share = points[-1]
     low, best, high = (max(at, begin) for at in (forecast.low_s, forecast.best_s, forecast.high_s))
     corners = ((begin, share * 100), (low, 100.0), (high, 100.0))
-    outline = " ".join(f"{number(float(x.at(at)))},{number(float(y.at(value)))}" for at, value in corners)
+    places = (f"{number(float(x.at(at)))},{number(float(y.at(value)))}" for at, value in corners)
+    outline = Markup(" ").join(map(Markup, places))
     told = f"forecast: first token after {seconds(best)}, between {seconds(low)} and {seconds(high)}"
     dashed = path([(begin, share * 100), (best, 100.0)], x=x, y=y)
     label = f"forecast {best:.3g} s ({low:.3g} to {high:.3g} s)"
-    where = min(x.at(best), RIGHT)
     return [
         element("polygon", hint(told), points=outline, class_="range"),
         element("path", hint(told), d=dashed, class_="forecast"),
-        element("text", label, x=where - 8, y=y.at(84.0), text_anchor="end", class_="forecast-label"),
+        element("text", label, x=x.stop - 8, y=_BOTTOM - 10, text_anchor="end", class_="forecast-label"),
     ]

@@ -1,16 +1,99 @@
 "use strict";
 (() => {
-  const WIDTH = 1000, LETTER = 6.4;
+  const LETTER = 7.2;
   const root = document.documentElement;
   root.classList.add("scripted");
 
   const say = (figure, text) => { figure.querySelector(".told").textContent = text; };
 
-  for (const figure of document.querySelectorAll("figure")) {
-    const spans = figure.querySelectorAll(".span[data-told]");
-    for (const span of spans) {
-      span.addEventListener("pointerenter", () => say(figure, span.dataset.told));
+  const SVG = "http://www.w3.org/2000/svg";
+
+  for (const svg of document.querySelectorAll("svg.timeline")) {
+    if (svg.querySelector(".axis[data-x0]")) { cursor(svg); tracks(svg); }
+  }
+
+  // Which tracks are shown: what is below a hidden one moves up, grid lines end at the first one that is shown.
+  function tracks(svg) {
+    const all = Array.from(svg.querySelectorAll(".track")), axis = svg.querySelector(".axis");
+    const lines = Array.from(axis.querySelectorAll("line")), top = Number(lines.length ? lines[0].getAttribute("y1") : 0);
+    const [, , wide, high] = svg.getAttribute("viewBox").split(" ").map(Number);
+    const shows = document.createElement("fieldset");
+    shows.className = "shows";
+    const boxes = all.map((track) => {
+      const label = document.createElement("label"), box = document.createElement("input");
+      box.type = "checkbox";
+      box.checked = true;
+      box.addEventListener("change", place);
+      label.append(box, " " + track.dataset.track);
+      shows.append(label);
+      return box;
+    });
+    function place() {
+      let hidden = 0;
+      all.forEach((track, at) => {
+        track.setAttribute("display", boxes[at].checked ? "inline" : "none");
+        track.setAttribute("transform", `translate(0 ${-hidden})`);
+        if (!boxes[at].checked) hidden += Number(track.dataset.height);
+      });
+      for (const below of [axis, svg.querySelector(".below")]) below.setAttribute("transform", `translate(0 ${-hidden})`);
+      for (const line of lines) line.setAttribute("y1", String(top + hidden));
+      svg.setAttribute("viewBox", `0 0 ${wide} ${high - hidden}`);
+      svg.setAttribute("height", String(high - hidden));
     }
+    svg.closest(".scroll").before(shows);
+  }
+
+  // A line at one moment, by pointer or arrow keys, and what every track says there.
+  function cursor(svg) {
+    const figure = svg.closest("figure"), axis = svg.querySelector(".axis").dataset;
+    const [from, to, x0, x1] = [axis.from, axis.to, axis.x0, axis.x1].map(Number);
+    const curves = Array.from(svg.querySelectorAll(".track path.curve")).map((path) => ({
+      path, points: Array.from(path.getAttribute("d").matchAll(/[ML](\S+) ([^ML]+)/g), (m) => [Number(m[1]), Number(m[2])]),
+    }));
+    const line = document.createElementNS(SVG, "line");
+    line.setAttribute("class", "cursor");
+    line.setAttribute("display", "none");
+    svg.append(line);
+    svg.setAttribute("tabindex", "0");
+    let at = x0;
+
+    function value({ path, points }) {
+      const near = points.reduce((best, one) => (Math.abs(one[0] - at) < Math.abs(best[0] - at) ? one : best));
+      if (Math.abs(near[0] - at) > (x1 - x0) / 20) return null;
+      const { name, unit, high, y0, y1 } = path.dataset;
+      const seen = (Number(high) * (Number(y0) - near[1])) / (Number(y0) - Number(y1));
+      return `${name} ${Number(seen.toPrecision(3))} ${unit}`.trim();
+    }
+    function frame(band) {
+      for (const span of band.querySelectorAll(".span")) {
+        const rect = span.querySelector("rect"), begin = Number(rect.getAttribute("x"));
+        if (at >= begin && at <= begin + Number(rect.getAttribute("width"))) {
+          return `${band.dataset.name} in ${span.dataset.told.split(": ")[0]}`;
+        }
+      }
+      return null;
+    }
+    function show(x) {
+      at = Math.min(Math.max(x, x0), x1);
+      for (const [name, place] of [["x1", at], ["x2", at], ["y1", 0], ["y2", svg.viewBox.baseVal.height]]) {
+        line.setAttribute(name, String(place));
+      }
+      line.setAttribute("display", "inline");
+      const seconds = from + ((at - x0) / (x1 - x0)) * (to - from);
+      const told = [...curves.map(value), ...Array.from(svg.querySelectorAll(".band"), frame)].filter(Boolean);
+      say(figure, [`${seconds.toFixed(1)} s`, ...told].join(" · "));
+    }
+    svg.addEventListener("pointermove", (event) => {
+      const here = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+      show(here.x);
+    });
+    svg.addEventListener("keydown", (event) => {
+      const step = (x1 - x0) / (event.shiftKey ? 10 : 100);
+      const next = { ArrowLeft: at - step, ArrowRight: at + step, Home: x0, End: x1 }[event.key];
+      if (next === undefined) return;
+      show(next);
+      event.preventDefault();
+    });
   }
 
   for (const svg of document.querySelectorAll("svg.flame")) flame(svg);
@@ -22,6 +105,7 @@
       x: Number(node.dataset.x), w: Number(node.dataset.w), d: Number(node.dataset.d), name: node.dataset.name,
     }));
     if (!boxes.length) return;
+    const WIDTH = svg.viewBox.baseVal.width;
     let shown = boxes[0], at = boxes[0];
     const inside = (box, outer) => box.x >= outer.x - 1e-6 && box.x + box.w <= outer.x + outer.w + 1e-6;
     const visible = (box) => (box.d >= shown.d ? inside(box, shown) : inside(shown, box));

@@ -23,6 +23,7 @@ from sparkdiag.reporting.pictures.bisection_blocks import bisection_blocks, bise
 from sparkdiag.reporting.pictures.blocks import Beside, Block, Page, Table
 from sparkdiag.reporting.pictures.colours import palette_of
 from sparkdiag.reporting.pictures.forecast_figure import end_of, measured
+from sparkdiag.reporting.pictures.layout import NARROW
 from sparkdiag.reporting.pictures.slide import slide
 from sparkdiag.reporting.pictures.tracks import window_of
 
@@ -63,7 +64,7 @@ def comparison_page(comparison: Comparison, a: StoredRun, b: StoredRun) -> str:
             tone="open",
             about=f"A: {comparison.a.run_dir}, {comparison.a.headline}. B: {comparison.b.run_dir}, "
             f"{comparison.b.headline}.",
-            blocks=[*_compared(comparison), *_side_by_side(a, b, names=("A", "B"))],
+            blocks=[*_compared(comparison, names=("A", "B")), *_side_by_side(a, b, names=("A", "B"))],
         )
     )
 
@@ -78,8 +79,8 @@ def bisection_page(
     """The answer and its trials; good against bad where the folders of two telling trials were there."""
     blocks: list[Block] = [*bisection_blocks(found)]
     if comparison is not None and good is not None and bad is not None:
-        blocks += _compared(comparison)
-        blocks += _side_by_side(good, bad, names=("without it", "with it"))
+        names = ("without it", "with it")
+        blocks += [*_compared(comparison, names=names), *_side_by_side(good, bad, names=names)]
     tone: Tone = "good" if found.outcome == "found" else "open"
     about = f"scenario {found.scenario}" if found.scenario else ""
     return _rendered(
@@ -92,19 +93,19 @@ def timeline_svg(stored: StoredRun) -> str:
     return slide(stored, title=f"sparkdiag: {_title(stored)}", style=_asset("picture.css"))
 
 
-def _compared(found: Comparison) -> list[Block]:
+def _compared(found: Comparison, *, names: tuple[str, str]) -> list[Block]:
     rows = sorted(found.rows, key=lambda row: not row.differs)
     return [
         Table(
             title="What differs, and what does not",
-            head=("", "A", "B"),
+            head=("", *names),
             rows=[(row.what, row.a, row.b) for row in rows],
             marked=frozenset(place for place, row in enumerate(rows) if row.differs),
             note=" · ".join(found.caveats),
         ),
         Table(
             title="Where the workers were",
-            head=("innermost function", "A", "B"),
+            head=("innermost function", *names),
             rows=[(one.function, f"{one.a:.0%}", f"{one.b:.0%}") for one in found.stack_difference],
         ),
     ]
@@ -119,16 +120,18 @@ def _side_by_side(a: StoredRun, b: StoredRun, *, names: tuple[str, str]) -> list
     one, other = names
     return [
         Beside(
-            left=of_run.timeline_figure(a, window=spans[0], palette=palette, title=f"Timeline, {one}"),
-            right=of_run.timeline_figure(b, window=spans[1], palette=palette, title=f"Timeline, {other}"),
+            left=of_run.timeline_figure(a, window=spans[0], palette=palette, title=f"Timeline, {one}", layout=NARROW),
+            right=of_run.timeline_figure(
+                b, window=spans[1], palette=palette, title=f"Timeline, {other}", layout=NARROW
+            ),
         ),
         Beside(
-            left=of_run.progress_figure(a, until_s=until_s, title=f"Progress, {one}"),
-            right=of_run.progress_figure(b, until_s=until_s, title=f"Progress, {other}"),
+            left=of_run.progress_figure(a, until_s=until_s, title=f"Progress, {one}", layout=NARROW),
+            right=of_run.progress_figure(b, until_s=until_s, title=f"Progress, {other}", layout=NARROW),
         ),
         Beside(
-            left=of_run.flame_figure(a, palette=palette, title=f"Flame graph, {one}"),
-            right=of_run.flame_figure(b, palette=palette, title=f"Flame graph, {other}"),
+            left=of_run.flame_figure(a, palette=palette, title=f"Flame graph, {one}", layout=NARROW),
+            right=of_run.flame_figure(b, palette=palette, title=f"Flame graph, {other}", layout=NARROW),
         ),
     ]
 
@@ -152,7 +155,7 @@ def _about(stored: StoredRun) -> str:
 
 
 def _rendered(page: Page) -> str:
-    style, script = _asset("page.css") + _asset("picture.css"), _asset("page.js")
+    style, script = _asset("picture.css") + _asset("page.css"), _asset("page.js")
     html = _environment().from_string(_asset("page.html.j2"))
     return html.render(
         page=page,

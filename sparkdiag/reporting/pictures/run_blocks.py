@@ -25,7 +25,8 @@ from sparkdiag.reporting.phrases import (
 from sparkdiag.reporting.pictures.blocks import Block, Facts, Figure, Points, Pre, Table
 from sparkdiag.reporting.pictures.colours import Palette
 from sparkdiag.reporting.pictures.flame import flame, forest, shares
-from sparkdiag.reporting.pictures.forecast_figure import forecast_figure
+from sparkdiag.reporting.pictures.forecast_figure import forecast_figure, measured
+from sparkdiag.reporting.pictures.layout import WIDE, Layout
 from sparkdiag.reporting.pictures.timeline import picture, timeline
 from sparkdiag.reporting.pictures.tracks import Window
 from sparkdiag.reporting.predicted_route import route_sentence
@@ -91,12 +92,18 @@ def evidence(stored: StoredRun, judged_again: StoredRun | None) -> list[Block]:
         made.append(Points(title="Against", rows=_items(verdict.evidence_against), tone="against"))
     diagnosis = stored.record.diagnosis
     if diagnosis is not None:
-        made.append(Points(title="Diagnosis: for", rows=[(one.source, one.text) for one in diagnosis.reasons_for]))
-        against = [(one.source, one.text) for one in diagnosis.reasons_against]
-        made.append(Points(title="Diagnosis: against", rows=against, tone="against"))
+        said_so = {item.text for item in (*verdict.evidence_for, *verdict.evidence_against)} if verdict else set()
+        for title, reasons in (
+            ("Diagnosis: for", diagnosis.reasons_for),
+            ("Diagnosis: against", diagnosis.reasons_against),
+        ):
+            rows_ = [
+                (one.source, one.text) for one in reasons if said_so.isdisjoint((one.text, f"{one.source}: {one.text}"))
+            ]
+            made.append(Points(title=title, rows=rows_[:_MOST_ITEMS]))
     if stored.problems:
-        rows_ = [("run folder", problem) for problem in stored.problems[:_MOST_ITEMS]]
-        made.append(Points(title="What is missing from this run's folder", rows=rows_, tone="warn"))
+        lacks = [("run folder", problem) for problem in stored.problems[:_MOST_ITEMS]]
+        made.append(Points(title="What is missing from this run's folder", rows=lacks, tone="warn"))
     return [block for block in made if not isinstance(block, Points) or block.rows]
 
 
@@ -104,24 +111,35 @@ def _items(items: tuple[EvidenceItem, ...]) -> list[tuple[str, str]]:
     return [(item.source, item.text) for item in items[:_MOST_ITEMS]]
 
 
-def timeline_figure(stored: StoredRun, *, window: Window, palette: Palette, title: str = "Timeline") -> Figure:
-    drawn = timeline(stored, run_bands(stored), window=window, palette=palette)
+def timeline_figure(
+    stored: StoredRun, *, window: Window, palette: Palette, title: str = "Timeline", layout: Layout = WIDE
+) -> Figure:
+    progress = measured(stored, run_course(stored))
+    drawn = timeline(stored, run_bands(stored), window=window, palette=palette, layout=layout, progress=progress)
+    caption = "GPU load and power are recorded and decide nothing: they are the same in a stall and in healthy work."
+    caption = caption if stored.observation.gpus else ""
     label = f"{title}: KV use, prompt tokens, GPUs where there are any, and the top frame of each process over time"
-    return Figure(title=title, markup=picture(drawn, label=label))
+    return Figure(title=title, markup=picture(drawn, label=label, layout=layout), caption=caption)
 
 
-def progress_figure(stored: StoredRun, *, until_s: float | None = None, title: str = "Progress and forecast") -> Figure:
-    drawn = forecast_figure(stored, run_course(stored), until_s=until_s)
+def progress_figure(
+    stored: StoredRun,
+    *,
+    until_s: float | None = None,
+    title: str = "Progress and forecast",
+    layout: Layout = WIDE,
+) -> Figure:
+    drawn = forecast_figure(stored, run_course(stored), until_s=until_s, layout=layout)
     label = f"{title}: measured, foreseen and healthy, from nothing to the whole prefill"
     caption = "Solid: measured. Dashed, with its range: foreseen. Dotted: the healthy time to the first token."
-    return Figure(title=title, markup=picture(drawn, label=label), caption=caption)
+    return Figure(title=title, markup=picture(drawn, label=label, layout=layout), caption=caption)
 
 
-def flame_figure(stored: StoredRun, *, palette: Palette, title: str = "Flame graph") -> Figure:
+def flame_figure(stored: StoredRun, *, palette: Palette, title: str = "Flame graph", layout: Layout = WIDE) -> Figure:
     suspect = suspect_of(stored)
     label = f"{title}: calls from the outermost frame down, as wide as they were often seen"
     caption = "Click a function, or move with the arrow keys and press Enter, to see it alone; Escape goes back."
-    markup = flame(stored, function=suspect, palette=palette, label=label)
+    markup = flame(stored, function=suspect, palette=palette, label=label, layout=layout)
     return Figure(title=title, markup=markup, caption=caption, clickable=True)
 
 

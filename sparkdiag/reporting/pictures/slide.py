@@ -7,8 +7,9 @@ from sparkdiag.reporting.phrases import verdict_sentence
 from sparkdiag.reporting.pictures import run_blocks as of_run
 from sparkdiag.reporting.pictures.colours import palette_of
 from sparkdiag.reporting.pictures.forecast_figure import forecast_figure
+from sparkdiag.reporting.pictures.layout import SLIDE
 from sparkdiag.reporting.pictures.svg import element, number
-from sparkdiag.reporting.pictures.timeline import WIDTH, timeline
+from sparkdiag.reporting.pictures.timeline import timeline
 from sparkdiag.reporting.pictures.tracks import window_of
 
 SIZE = (1600.0, 900.0)
@@ -19,12 +20,12 @@ def slide(stored: StoredRun, *, title: str, style: str) -> str:
     """A whole SVG document: title, sentence, timeline and progress, fitted into 16 to 9."""
     marks = of_run.run_bands(stored)
     palette = palette_of(marks, suspect=of_run.suspect_of(stored))
-    upper = timeline(stored, marks, window=window_of(stored), palette=palette)
-    lower = forecast_figure(stored, of_run.run_course(stored))
+    upper = timeline(stored, marks, window=window_of(stored), palette=palette, layout=SLIDE)
+    lower = forecast_figure(stored, of_run.run_course(stored), layout=SLIDE)
     height = upper.height + 16 + lower.height
     room = (SIZE[0] - 2 * _MARGIN, SIZE[1] - _HEAD - _MARGIN / 2)
-    scale = min(room[0] / WIDTH, room[1] / height)
-    left = (SIZE[0] - WIDTH * scale) / 2
+    scale = min(room[0] / SLIDE.width, room[1] / height)
+    left = (SIZE[0] - SLIDE.width * scale) / 2
     said = verdict_sentence(stored)
     body = element(
         "g",

@@ -13,7 +13,7 @@ Attribute = str | float | int | None
 def element(tag: str, *children: Child, **attributes: Attribute) -> Markup:
     """``<tag a-b="…">…</tag>`` of ``a_b="…"`` (``class_`` for a word of Python's); None leaves an attribute out.
 
-    Children that are no ``Markup`` are text. ``tag`` and the attributes' names are ours.
+    Children and values that are no ``Markup`` are text, cut at ``LONGEST_TEXT``. ``tag`` and names are ours.
     """
     named = Markup("").join(
         Markup(' {}="{}"').format(Markup(name.rstrip("_").replace("_", "-")), _value(value))  # noqa: S704 - our names
@@ -35,6 +35,8 @@ def number(value: float) -> str:
 
 
 def _value(value: str | float | int) -> Markup:
+    if isinstance(value, Markup):
+        return value
     return text(value) if isinstance(value, str) else Markup(number(value))  # noqa: S704 - a number
 
 

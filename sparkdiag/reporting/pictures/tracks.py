@@ -78,25 +78,29 @@ def window_of(stored: StoredRun) -> Window:
     )
 
 
-def curve_tracks(stored: StoredRun, window: Window) -> tuple[CurveTrack, ...]:
-    """KV use, prompt tokens, and where there are GPUs their load and power."""
+def curve_tracks(stored: StoredRun, window: Window, *, progress: Sequence[Point] = ()) -> tuple[CurveTrack, ...]:
+    """KV use, prompt tokens, the ``progress`` that was measured, and where there are GPUs their load and power."""
+    sent = stored.observation.client.sent
     answered = [point for point in stored.observation.metrics if point.error is None]
     why = "" if answered else _why_no_metrics(stored)
     tracks = [
         _counter("KV cache use", "%", answered, lambda point: _times(point.kv_cache_usage, 100.0), window, why=why),
         _counter(
-            "Prompt tokens counted",
+            "Prompt tokens",
             "",
             answered,
             lambda point: point.prompt_tokens_total,
             window,
             why=why,
-            note="by the server; it counts a prompt when its first token is out",
+            note="counted at the first token only",
+            whole=sent.tokens if sent is not None else 0,
         ),
     ]
+    if progress:
+        tracks.append(_progress(progress))
     gpus = stored.observation.gpus
     if gpus:
-        decides = "recorded, decides nothing: the same in a stall and in healthy work"
+        decides = "the same in a stall and in healthy work"
         tracks.append(_of_gpus("GPU load", "%", gpus, lambda point: point.utilisation_percent, window, note=decides))
         tracks.append(_of_gpus("GPU power", "W", gpus, lambda point: point.power_w, window))
     return tuple(tracks)
@@ -146,6 +150,7 @@ def _counter(
     *,
     why: str,
     note: str = "",
+    whole: float = 0.0,
 ) -> CurveTrack:
     seen = tuple(
         (window.since(point.t_s), number)
@@ -153,9 +158,14 @@ def _counter(
         if (number := value(point)) is not None and window.since(point.t_s) >= window.begin_s
     )
     missing = "" if seen else why or "the server does not export it"
-    high = rounded_up(max((number for _, number in seen), default=0.0))
+    high = rounded_up(max((number for _, number in seen), default=0.0) or whole)
     lines = (Line(name=title, points=seen),) if seen else ()
     return CurveTrack(title=title, unit=unit, lines=lines, high=high, note=note, missing=missing)
+
+
+def _progress(points: Sequence[Point]) -> CurveTrack:
+    line = Line(name="Prefill progress", points=tuple((at, share * 100.0) for at, share in points))
+    return CurveTrack(title="Prefill progress", unit="%", lines=(line,), high=100.0, note="by its loop variables")
 
 
 def _of_gpus(
