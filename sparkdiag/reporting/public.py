@@ -4,14 +4,16 @@ What was recorded holds no secrets that could be known when it was. Here they ar
 sparkdiag may have written the folder), and with them goes what tells whose machine it was.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import is_not
 from pathlib import PurePath
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
 from sparkdiag.evidence.base import Value
+from sparkdiag.evidence.bisection import TrialResult
 from sparkdiag.evidence.redaction import Redactions, Unclassified
-from sparkdiag.evidence.stacks import Frame, ThreadStack
+from sparkdiag.evidence.stacks import Frame, StackSample, ThreadStack
 from sparkdiag.harmless.documents import NOT_RECORDED, redact_argv, redact_env
 from sparkdiag.harmless.doubtful import doubtful, fingerprint, masked
 from sparkdiag.harmless.identities import Identities
@@ -27,7 +29,8 @@ _ENV_FIELDS = ("env", "server_env")
 _NAMING = ("name", "key")
 _HOST_OPTIONS = frozenset({"--host", "--master-addr", "--master_addr", "--data-parallel-address"})
 _WHY = "long and random, of no known shape"
-_PAGE = "page"
+_PLAIN = "count"
+"""A name that tells of no secret, whatever the keys below it say."""
 
 
 def public(value: V, *, identities: Identities, accepted: frozenset[str] = frozenset()) -> tuple[V, Redactions]:
@@ -45,7 +48,7 @@ def public_values(
     """Several values of one report: the same host is called the same in all of them."""
     walk = _Walk(identities, accepted)
     for value in values:
-        for text in _texts(value, set()):
+        for text in _texts(value):
             walk.text.learn(text)
     made = tuple(walk.value(value) for value in values)
     return made, walk.redactions
@@ -88,30 +91,48 @@ class _Walk:
                 self._unclassified[mark] = Unclassified(where=place, looks=masked(token), fingerprint=mark, why=_WHY)
 
     def value(self, value: V) -> V:
+        """``value`` as strangers may see it; the same value where there is nothing to take out."""
         shared = isinstance(value, _SHARED)
         if shared and (known := self._done.get(id(value))) is not None:
             return cast("V", known)
         changes: dict[str, object] = {}
         for name in _text_fields(type(value)):
-            old = getattr(value, name)
-            new = self._under(name, old, folder=type(value).__name__)
-            if new is not old:
-                changes[name] = new
+            self._field(value, name, changes)
         made = value.model_copy(update=changes) if changes else value
         if shared:
             self._done[id(value)] = made
         return made
 
-    def _under(self, name: str, value: Any, *, folder: str = "") -> Any:
-        if not value or isinstance(value, (bool, int, float)):
-            return value
+    def _field(self, value: Value, name: str, changes: dict[str, object]) -> None:
+        old = getattr(value, name)
+        if old is None or old == ():
+            return
         self._path.append(name)
-        try:
-            if name == "run_dir" and isinstance(value, str) and folder:
-                value = _folder(value, of=folder)
-            return self._any(value, name)
-        finally:
-            self._path.pop()
+        if name in _counts(type(value)):
+            new: Any = self._mapping(old, _PLAIN)
+        else:
+            new = self._any(old, name)
+            new = _folder(new, of=value) if name == "run_dir" else new
+        self._path.pop()
+        if new is not old:
+            changes[name] = new
+
+    def _samples(self, samples: Sequence[StackSample]) -> list[StackSample]:
+        """The most numerous of all: tens of thousands, that show the same threads."""
+        others = tuple(name for name in _text_fields(StackSample) if name != "threads")
+        made: list[StackSample] = []
+        self._path.append("threads")
+        for sample in samples:
+            changes: dict[str, object] = {}
+            threads = tuple([self._done.get(id(thread)) or self.value(thread) for thread in sample.threads])
+            if any(map(is_not, threads, sample.threads)):
+                changes["threads"] = threads
+            for name in others:
+                if getattr(sample, name) is not None:
+                    self._field(sample, name, changes)
+            made.append(sample.model_copy(update=changes) if changes else sample)
+        self._path.pop()
+        return made
 
     def _any(self, value: Any, field: str) -> Any:
         if isinstance(value, str):
@@ -122,11 +143,14 @@ class _Walk:
             return self._mapping(value, field)
         if isinstance(value, (list, tuple)):
             return self._sequence(value, field)
-        return value if not is_telling(field) or value is None or isinstance(value, bool) else self._gone()
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return self._gone() if number and is_telling(field) else value
 
     def _string(self, text: str, field: str) -> str:
         kind = kind_of(field)
-        if text and text != REDACTED and (kind == "telling" or (kind == "hinting" and looks_random(text))):
+        if text not in ("", REDACTED, NOT_RECORDED) and (
+            kind == "telling" or (kind == "hinting" and looks_random(text))
+        ):
             return self._gone()
         made = self.text(text)
         self.look(made)
@@ -137,15 +161,16 @@ class _Walk:
         return REDACTED
 
     def _sequence(self, items: list[Any] | tuple[Any, ...], field: str) -> Any:
-        if is_telling(field):
-            made: list[Any] = [self._gone() if item not in (REDACTED, None) else item for item in items]
+        made: Sequence[Any]
+        if items and all(isinstance(item, StackSample) for item in items):
+            made = self._samples(items)
         elif items and all(isinstance(item, str) for item in items):
             made = self._argv(items, field)
         else:
             made = [self._any(item, field) for item in items]
-        if all(new is old for new, old in zip(made, items, strict=True)):
+        if not any(map(is_not, made, items)):
             return items
-        return made if isinstance(items, list) else tuple(made)
+        return list(made) if isinstance(items, list) else tuple(made)
 
     def _argv(self, items: list[Any] | tuple[Any, ...], field: str) -> list[Any]:
         made: list[Any] = []
@@ -163,14 +188,15 @@ class _Walk:
             document = self._env({str(name): str(value) for name, value in document.items()}, field)
         named = next((str(document[key]) for key in _NAMING if "value" in document and key in document), "")
         made: dict[Any, Any] = {}
-        changed = field in _ENV_FIELDS
         for key, value in document.items():
             new_key = self._string(key, "") if isinstance(key, str) else key
+            while new_key in made:
+                new_key = f"{new_key} again"
+            self._path.append("…" if any(doubtful(str(key))) else str(new_key))
             under = named if key == "value" and named else str(key)
-            new = self._gone() if is_telling(field) and value not in (REDACTED, None) else self._under(under, value)
-            changed = changed or new is not value or new_key is not key
-            made[new_key] = new
-        return made if changed else document
+            made[new_key] = self._any(value, field if field == _PLAIN or is_telling(field) else under)
+            self._path.pop()
+        return document if made == document else made
 
     def _env(self, env: dict[str, str], field: str) -> dict[str, str]:
         kept = redact_env(env, keep_names=field == "env")
@@ -183,36 +209,57 @@ class _Walk:
         return kept
 
 
-def _folder(path: str, *, of: str) -> str:
+def _folder(path: Any, *, of: Value) -> Any:
     """A folder's name alone; a trial's stays where it is told from the bisection's own folder."""
+    if not isinstance(path, str):
+        return path
     parts = PurePath(path)
-    return path if of == "TrialResult" and not parts.is_absolute() else parts.name or path
+    return path if isinstance(of, TrialResult) and not parts.is_absolute() else parts.name or path
 
 
-def _texts(value: Any, seen: set[int]) -> Iterator[str]:
-    """Every different text below ``value``; what many samples share is gone through once."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Value):
-        if isinstance(value, _SHARED):
-            if id(value) in seen:
-                return
-            seen.add(id(value))
-        for name in _text_fields(type(value)):
-            yield from _texts(getattr(value, name), seen)
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield str(key)
-            yield from _texts(item, seen)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _texts(item, seen)
+def _texts(root: Value) -> set[str]:
+    """Every different text below ``root``; what many samples share is gone through once."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    left: list[Any] = [root]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            found.add(value)
+        elif isinstance(value, Value):
+            if isinstance(value, _SHARED):
+                if id(value) in seen:
+                    continue
+                seen.add(id(value))
+            left += [getattr(value, name) for name in _text_fields(type(value))]
+        elif isinstance(value, Mapping):
+            left += [*map(str, value), *value.values()]
+        elif isinstance(value, (list, tuple)):
+            left += _without_repeats(value)
+    return found
+
+
+def _without_repeats(values: Sequence[Any]) -> Iterable[Any]:
+    """``values``; where they are samples, in their place what they hold, each thread once."""
+    if not values or not all(isinstance(value, StackSample) for value in values):
+        return values
+    others = [name for name in _text_fields(StackSample) if name != "threads"]
+    threads = {id(thread): thread for sample in values for thread in sample.threads}
+    texts = {getattr(sample, name) for sample in values for name in others}
+    return (*threads.values(), *texts)
 
 
 @lru_cache(maxsize=256)
 def _text_fields(model: type[Value]) -> tuple[str, ...]:
     """The fields in which text from outside can stand: not numbers, and not words from a fixed list."""
     return tuple(name for name, field in model.model_fields.items() if _holds_text(field.annotation))
+
+
+@lru_cache(maxsize=256)
+def _counts(model: type[Value]) -> frozenset[str]:
+    """The fields of numbers by name: a number stays one."""
+    fields = model.model_fields.items()
+    return frozenset(name for name, field in fields if get_args(field.annotation)[1:] in ((int,), (float,)))
 
 
 def _holds_text(annotation: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Names of machines and people in texts as they come: gone where they are meant, left where the same letters are not."""
+"""Names of machines and people in texts as they come: gone where they are meant, left where the same letters stand."""
 
 import pytest
 from hypothesis import given
