@@ -11,6 +11,8 @@ def judged_again(stored: "StoredRun") -> "StoredRun | None":
     from sparkdiag.judging.judge import judge
     from sparkdiag.reporting.phrases import scenario_of
 
+    if stored.observation.in_part is not None and stored.observation.in_part.keeps_from_judging:
+        return None  # its problems say so
     if stored.record.watched:
         return _watched_again(stored)
     scenario = scenario_of(stored)

@@ -17,6 +17,11 @@ class InPart(Value):
     gpus: int | None = None
     cpu: int | None = None
 
+    @property
+    def keeps_from_judging(self) -> bool:
+        """A judge who sees less might judge otherwise; readings of GPUs are never decisive."""
+        return (self.samples, self.metrics, self.cpu) != (None, None, None)
+
 
 class Observation(Value):
     """Built by the observer while a run goes on, and from the run folder afterwards: the judge cannot tell which."""
@@ -37,8 +42,8 @@ class Observation(Value):
     """The probe's ledger, only in what is read back from a run folder: no verdict rests on it. In order of writing;
     lines of after ``now_s`` too, since a call is written when it has returned."""
     in_part: InPart | None = None
-    """Not None: some of this is only an even part of what the run's folder holds. Then counts are no counts of the
-    run, and it is not judged again: a judge who sees less might judge otherwise."""
+    """Not None: some of this is only an even part of what the run's folder holds, and counts are no counts of the
+    run."""
 
     def samples_of(self, pid: int) -> tuple[StackSample, ...]:
         return tuple(sample for sample in self.samples if sample.pid == pid)

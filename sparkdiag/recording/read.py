@@ -129,9 +129,10 @@ def in_part_sentence(observation: Observation) -> str | None:
         ("readings of the CPU", len(observation.cpu), whole.cpu),
     )
     parts = [f"{part} of {count} {what}" for what, part, count in kinds if count is not None]
+    judged = ", and it was not judged again" if whole.keeps_from_judging else ""
     return (
         f"the run is too long to be shown whole: {', '.join(parts)} were read, evenly spread; what is counted here is "
-        "counted in these, and it was not judged again"
+        f"counted in these{judged}"
     )
 
 
