@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 def run(asked: "Asked") -> None:
     """Raises ``SparkdiagError``; whatever was asked for has been done when it returns."""
     from sparkdiag.cli.post_page import read_page
+    from sparkdiag.posting.posted import alone
 
     typed = asked.typed
     page = read_page(typed.folder, not_secret=typed.not_secret, with_files=typed.gist and not asked.repositories)
@@ -34,7 +35,8 @@ def run(asked: "Asked") -> None:
     if page.redactions.unclassified:
         _refuse(_unclassified(page, asked), asked, page)
     try:
-        _post(asked, page)
+        with alone(typed.folder):
+            _post(asked, page)
     except KeyboardInterrupt:
         say("interrupted: nothing was posted")
         raise typer.Exit(int(ExitCode.INTERRUPTED)) from None
@@ -66,9 +68,8 @@ def _post(asked: "Asked", page: "Page") -> None:
 def _look(asked: "Asked", page: "Page", prepared: "Prepared", publisher: "Publisher") -> "tuple[Looked, Decision]":
     """What is there, and what would be done; shown."""
     from sparkdiag.cli.post_shown import preview, warnings, whereto
-    from sparkdiag.posting.marker import marked
     from sparkdiag.posting.posted import read_posts
-    from sparkdiag.posting.publish import ACTIONS_BOT
+    from sparkdiag.posting.publish import ACTIONS_BOT, body_of
     from sparkdiag.posting.where import host_of
 
     target, typed = asked.target, asked.typed
@@ -78,7 +79,7 @@ def _look(asked: "Asked", page: "Page", prepared: "Prepared", publisher: "Publis
     looked = publisher.look(target.repository, target.number, run=page.run, posts=read_posts(page.folder), bot=bot)
     decision = publisher.decide(prepared, looked, force=typed.force)
     if not typed.as_json:
-        body = marked(page.markdown, run=page.run)
+        body = body_of(prepared, looked.before)
         facts = whereto(looked, decision, host=host_of(asked.api_url))
         typer.echo(preview(page, body=body, full=typed.full, whereto=facts))
     for warning in warnings(looked):
@@ -91,7 +92,7 @@ def _goes_on(asked: "Asked", decision: "Decision") -> bool:
     typed = asked.typed
     if typed.dry_run:
         return False
-    if decision.action == "unchanged" and not typed.gist:
+    if decision.action == "unchanged":
         return False
     if typed.yes:
         return True

@@ -55,7 +55,7 @@ def left_out(went: "Redactions") -> str:
 
 def whereto(looked: "Looked", decision: "Decision", *, host: str) -> tuple[str, ...]:
     """To whom, as whom, and whether anew."""
-    where = looked.conversation
+    where, before = looked.conversation, looked.before
     kind = "pull request" if where.is_pull_request else "issue"
     state = f"{one_line(where.state, limit=20)}{', LOCKED' if where.locked else ''}"
     return (
@@ -63,6 +63,7 @@ def whereto(looked: "Looked", decision: "Decision", *, host: str) -> tuple[str, 
         f"         {one_line(where.url)}",
         f"as       {one_line(looked.login or 'an app whose name is not known', limit=60)} on {host}",
         f"does     {what(decision)}",
+        *((f"gist     {one_line(before.gist_url)} stays linked",) if before is not None and before.gist_url else ()),
     )
 
 

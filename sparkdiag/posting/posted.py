@@ -1,10 +1,15 @@
 """``posted.json`` in a run's folder: which comment is the run's, so that it is written anew and not beside itself."""
 
+import fcntl
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from sparkdiag.errors import BusyError
 from sparkdiag.evidence.base import SCHEMA, Value
 from sparkdiag.recording.folder import POSTED, replace
 from sparkdiag.recording.record import open_regular
@@ -64,3 +69,23 @@ def write_posts(folder: Path, posts: Posts) -> None:
     """Replaces the file at once. Raises ``OSError``."""
     text = json.dumps(posts.model_dump(mode="json", by_alias=True), indent=2, ensure_ascii=False)
     replace(folder / POSTED, text + "\n")
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Nobody else posts this run meanwhile: two that find no comment would make two. Raises ``BusyError``.
+
+    The folder itself is locked, so that one that cannot be written to can be posted; where there are no locks, nobody
+    can tell, and that is no reason not to post.
+    """
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BusyError(f"another process is posting {folder}", remedy="wait for its end") from None
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(fd)

@@ -87,9 +87,8 @@ class Publisher:
 
     def decide(self, prepared: Prepared, looked: Looked, *, force: bool) -> Decision:
         """What would be written; a gist that is still to be made has no address yet, and changes the comment."""
-        known = looked.before.gist_url if looked.before is not None else None
-        decision = decide(self._body(prepared, known), looked.ours, force=force)
-        if decision.action == "unchanged" and prepared.files and known is None:
+        decision = decide(body_of(prepared, looked.before), looked.ours, force=force)
+        if decision.action == "unchanged" and prepared.files and _digest(prepared) != _gist_of(looked.before):
             return replace(decision, action="update")
         return decision
 
@@ -97,7 +96,7 @@ class Publisher:
         """Write it. Raises ``GitHubRefused``."""
         post = looked.before or self._entry(prepared, looked)
         post = self._with_gist(post, prepared) if prepared.files else post
-        body = self._body(prepared, post.gist_url)
+        body = body_of(prepared, post)
         comment, action = self._comment(body, prepared, looked, decision)
         self.in_the_air = ""
         self.note(
@@ -114,12 +113,9 @@ class Publisher:
         return Published(
             action=action,
             comment=comment,
-            gist_url=post.gist_url if prepared.files else None,
+            gist_url=post.gist_url,
             bytes=len(body.encode("utf-8")),
         )
-
-    def _body(self, prepared: Prepared, gist_url: str | None) -> str:
-        return marked(prepared.page, run=prepared.run, gist_url=gist_url if prepared.files else None)
 
     def _noted(self, where: Conversation, *, run: str, before: Post | None, login: str | None) -> tuple[Comment, ...]:
         """The comment whose id we kept, unless it was deleted, is another's, or has lost its marker."""
@@ -195,13 +191,13 @@ class Publisher:
 
     def _with_gist(self, post: Post, prepared: Prepared) -> Post:
         """``post`` with the gist that holds ``prepared.files``; noted at once, so that no second one is ever made."""
-        digest = hashlib.sha256(repr(sorted(prepared.files.items())).encode("utf-8", errors="backslashreplace"))
-        if post.gist_id is not None and post.gist_sha256 == digest.hexdigest():
+        digest = _digest(prepared)
+        if post.gist_id is not None and post.gist_sha256 == digest:
             return post
         self.in_the_air = "the gist"
         gist_id, url = self._gist(prepared, post.gist_id)
         self.in_the_air = ""
-        made = post.model_copy(update={"gist_id": gist_id, "gist_url": url, "gist_sha256": digest.hexdigest()})
+        made = post.model_copy(update={"gist_id": gist_id, "gist_url": url, "gist_sha256": digest})
         self.note(made)
         return made
 
@@ -218,3 +214,17 @@ class Publisher:
                 if error.status != 404:
                     raise
         return self.patience.of(lambda: write(None), before_again=lambda: self.hub.gist_described(description))
+
+
+def body_of(prepared: Prepared, post: Post | None) -> str:
+    """The comment. A gist that was asked for once stays linked: it is brought up to date only when asked for again."""
+    return marked(prepared.page, run=prepared.run, gist_url=post.gist_url if post is not None else None)
+
+
+def _digest(prepared: Prepared) -> str:
+    text = repr(sorted(prepared.files.items()))
+    return hashlib.sha256(text.encode("utf-8", errors="backslashreplace")).hexdigest()
+
+
+def _gist_of(post: Post | None) -> str | None:
+    return post.gist_sha256 if post is not None else None

@@ -39,6 +39,7 @@ def test_long_parts_go_to_one_secret_gist_when_asked(to: Poster) -> None:
     assert mark_of(to.bodies()[0]) is not None
     writes = to.api.writes()
     assert to.document("--yes", "--gist")["action"] == "unchanged"
+    assert to.document("--yes")["action"] == "unchanged"
     assert to.api.writes() == writes
     (to.folder / "stacks.jsonl").write_text("")
     assert to.document("--yes", "--gist")["action"] == "updated"

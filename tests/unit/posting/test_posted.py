@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkdiag.posting.posted import Post, Posts, read_posts, write_posts
+from sparkdiag.errors import BusyError
+from sparkdiag.posting.posted import Post, Posts, alone, read_posts, write_posts
 from sparkdiag.recording.folder import POSTED
 
 POST = Post(api_url="https://api.github.com", repository="O/r", number=5, run="r", comment_id=7, url="https://x")
@@ -36,3 +37,10 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     assert read_posts(tmp_path) == Posts()
     write_posts(tmp_path, Posts())
     assert read_posts(elsewhere).posts == (POST,)
+
+
+def test_two_do_not_post_the_same_run_at_once(tmp_path: Path) -> None:
+    with alone(tmp_path), pytest.raises(BusyError, match="another process is posting"), alone(tmp_path):
+        raise AssertionError("both are in")
+    with alone(tmp_path):
+        assert sorted(tmp_path.iterdir()) == []
