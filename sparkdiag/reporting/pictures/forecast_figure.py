@@ -45,14 +45,20 @@ def forecast_figure(
 
 
 def measured(stored: StoredRun, course: Sequence[CoursePoint]) -> tuple[Point, ...]:
-    """(seconds since sending, share of the work); a first token is the end of the prefill."""
-    client = stored.observation.client
+    """(seconds since sending, share of the work); a first token is the end of the prefill.
+
+    Where the loops were not seen but a forecast was made, there is the one point that it was made from.
+    """
+    client, verdict = stored.observation.client, stored.record.verdict
     if client.sent is None:
         return ()
     points = [(point.at_s - client.sent.t_s, point.fraction) for point in course if point.at_s >= client.sent.t_s]
     done_s = client.time_to_first_token_s
     if done_s is not None:
         points = [point for point in points if point[0] <= done_s] + [(done_s, 1.0)]
+    forecast = _forecast(stored)
+    if not points and forecast is not None and verdict is not None and verdict.decided_at_s is not None:
+        points = [(max(0.0, verdict.decided_at_s - client.sent.t_s), forecast.fraction_done)]
     return ((0.0, 0.0), *points) if points else ()
 
 
@@ -79,7 +85,7 @@ def _missing(stored: StoredRun, points: Sequence[Point]) -> str:
     if stored.observation.client.sent is None:
         return "no prompt of ours was sent: how far one had come is not known"
     if not points:
-        return "the suspect's loop variables were not seen: progress is not known from inside"
+        return "neither the suspect's loops nor a forecast: how far it had come is not known"
     return ""
 
 

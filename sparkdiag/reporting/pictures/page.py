@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from sparkdiag.evidence.bisection import Bisection
@@ -156,8 +156,7 @@ def _about(stored: StoredRun) -> str:
 
 def _rendered(page: Page) -> str:
     style, script = _asset("picture.css") + _asset("page.css"), _asset("page.js")
-    html = _environment().from_string(_asset("page.html.j2"))
-    return html.render(
+    return _template().render(
         page=page,
         style=Markup(style),  # noqa: S704 - ours, not escaped twice
         script=Markup(script),  # noqa: S704 - ours, not escaped twice
@@ -186,7 +185,7 @@ def _shown(said: object, limit: int = _LONGEST) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def _template() -> Template:
     made = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.filters["shown"] = _shown
-    return made
+    return made.from_string(_asset("page.html.j2"))
