@@ -4,6 +4,7 @@ import json
 import random
 import string
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,7 @@ from sparkdiag.evidence.stacks import Frame, StackSample, ThreadStack
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.harmless.doubtful import fingerprint
 from sparkdiag.harmless.identities import Identities
+from sparkdiag.recording.read import read_run
 from sparkdiag.reporting.bisection import render_bisection
 from sparkdiag.reporting.bisection_document import bisection_json
 from sparkdiag.reporting.comparison.document import comparison_json
@@ -56,7 +58,7 @@ def rendered(value: Value) -> str:
 
 @pytest.mark.parametrize("model", MODELS)
 @given(turn=st.integers(min_value=0, max_value=10_000))
-@settings(max_examples=30)
+@settings(max_examples=12)
 def test_no_planted_secret_survives_in_any_field(model: type[Value], turn: int) -> None:
     mint, where = Mint(turn), dict[str, tuple[str, ...]]()
 
@@ -139,7 +141,7 @@ def test_it_says_where_a_doubtful_text_stands_and_does_not_show_it() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 @given(turn=st.integers(min_value=0, max_value=10_000))
-@settings(max_examples=10)
+@settings(max_examples=6)
 def test_public_of_public_changes_and_counts_nothing(model: type[Value], turn: int) -> None:
     mint, made = Mint(turn), 0
 
@@ -263,3 +265,22 @@ def test_words_from_a_fixed_list_and_numbers_are_not_touched() -> None:
     assert record.verdict is not None
     assert shown.verdict.outcome == record.verdict.outcome
     assert shown.sparkdiag_version == "[user]"
+
+
+RECORDED = sorted(path.parent for path in (Path(__file__).parents[2] / "recordings").glob("h200-*/*/run.json"))
+
+
+@pytest.mark.parametrize("folder", RECORDED, ids=[f"{path.parent.name}-{path.name}" for path in RECORDED])
+def test_a_real_run_holds_nothing_of_doubt_and_nothing_to_take_out(folder: Path) -> None:
+    stored = read_run(folder)
+    shown, redactions = public(stored, identities=ME)
+    assert redactions == Redactions()
+    assert shown == stored.model_copy(update={"run_dir": folder.name})
+
+
+DUMPS = sorted((Path(__file__).parents[2] / "recordings").glob("dumps/*.txt"))
+
+
+@pytest.mark.parametrize("dump", DUMPS, ids=[path.stem for path in DUMPS])
+def test_real_dumps_hold_nothing_of_doubt(dump: Path) -> None:
+    assert public_page(dump.read_text(), identities=NOBODY)[1].unclassified == ()
