@@ -15,7 +15,7 @@ from sparkdiag.reporting.repeat import exact_command
 from sparkdiag.reporting.safe_text import code, fence, prose, table
 from sparkdiag.reporting.stack_view import RankLook, name_of, rank_classes, stack_text
 from sparkdiag.reporting.timeline_rows import Row, rows, thinned
-from sparkdiag.reporting.where_samples import suspect_function, where_samples
+from sparkdiag.reporting.where_samples import suspect_function, trees_text, worker_trees
 
 __all__ = ["Section", "folded", "sections"]
 
@@ -32,7 +32,10 @@ def sections(stored: StoredRun) -> tuple[Section, ...]:
 
 def _findings(stored: StoredRun) -> Iterable[Part]:
     """What the run showed."""
-    classes = rank_classes(stored.observation, function=suspect_function(stored))
+    function = suspect_function(stored)
+    classes = rank_classes(stored.observation, function=function)
+    trees = worker_trees(stored)
+    looks = _looks(stored, function)
     yield Part(title="The server's last words", rank=0, make=lambda most: _last_words(stored, most),
                 most=(40, 12), unit="lines of its log", open_=True)  # fmt: skip
     yield Part(title="Evidence for and against", rank=1, make=lambda most: evidence_for_and_against(stored, most),
@@ -41,9 +44,9 @@ def _findings(stored: StoredRun) -> Iterable[Part]:
                 most=(16, 4), unit="witnesses")  # fmt: skip
     yield Part(title="Stack of each rank", rank=1, make=lambda most: _stacks(classes, most),
                 most=(40, 20, 10), unit="frames a stack")  # fmt: skip
-    yield Part(title="Where the samples are (flame tree)", rank=3, make=lambda most: where_samples(stored, most),
+    yield Part(title="Where the samples are (flame tree)", rank=3, make=lambda most: trees_text(trees, most),
                 most=(60, 30, 12), unit="lines")  # fmt: skip
-    yield Part(title="Timeline", rank=3, make=lambda most: _timeline(stored, most), most=(16, 8), unit="rows")
+    yield Part(title="Timeline", rank=3, make=lambda most: _timeline(stored, looks, most), most=(16, 8), unit="rows")
     yield Part(title="Dispatch ledger", rank=2, make=lambda most: _ledger(stored, most),
                 most=(2, 1), unit="part, its sentence")  # fmt: skip
     yield Part(title="Kernel numbers", rank=4, make=lambda most: kernel_numbers(stored, most),
@@ -95,10 +98,14 @@ def _stacks(classes: Sequence[Sequence[RankLook]], most_frames: int) -> str:
     return "\n\n".join(blocks) + _more(shown, len(classes), "different stacks")
 
 
-def _timeline(stored: StoredRun, most: int) -> str:
+def _looks(stored: StoredRun, function: str | None) -> tuple[Row, ...]:
     scenario = scenario_of(stored)
     signatures = scenario.signatures if scenario is not None else ()
-    made = rows(stored.observation, function=suspect_function(stored), signatures=signatures, most=most)
+    return rows(stored.observation, function=function, signatures=signatures)
+
+
+def _timeline(stored: StoredRun, looks: Sequence[Row], most: int) -> str:
+    made = thinned(looks, most)
     phases = thinned(stored.phases, most + 4)
     blocks = []
     if phases:

@@ -26,10 +26,13 @@ class RankLook(Value):
 
 def rank_classes(observation: Observation, *, function: str | None) -> tuple[tuple[RankLook, ...], ...]:
     """Looks grouped by path, workers first. ``function`` picks the look (and the thread) in which it was seen last."""
+    samples: dict[int, list[StackSample]] = {}
+    for sample in observation.samples:
+        samples.setdefault(sample.pid, []).append(sample)
     looks = [
         look
         for process in sorted(observation.processes, key=lambda one: (_ORDER.get(one.role, 3), one.name, one.pid))
-        if (look := _look(process, observation.samples_of(process.pid), function)) is not None
+        if (look := _look(process, samples.get(process.pid, ()), function)) is not None
     ]
     classes: dict[tuple[tuple[str, str], ...], list[RankLook]] = {}
     for look in looks:

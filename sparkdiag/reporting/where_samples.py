@@ -1,10 +1,11 @@
-"""The workers' samples as a tree in text, one tree where they are alike, one more for each that is not. Pure."""
+"""The workers' samples as trees in text. Pure."""
 
 from collections.abc import Sequence
 
 from sparkdiag.evidence.processes import ProcessInfo
+from sparkdiag.evidence.stacks import StackSample
 from sparkdiag.evidence.stored import StoredRun
-from sparkdiag.reporting.call_tree import call_tree
+from sparkdiag.reporting.call_tree import CallNode, call_tree
 from sparkdiag.reporting.flame_text import flame_text
 from sparkdiag.reporting.phrases import scenario_of
 from sparkdiag.reporting.safe_text import fence
@@ -25,17 +26,24 @@ def suspect_function(stored: StoredRun) -> str | None:
     return next((name for name in named if any(thread.find(name) for thread in threads)), None)
 
 
-def where_samples(stored: StoredRun, most_lines: int) -> str:
-    """Of the time since the prompt was sent, where one was; empty without a usable sample."""
+def worker_trees(stored: StoredRun) -> tuple[CallNode, ...]:
+    """One for the workers that are alike, one for each that is not; of the time since the prompt was sent."""
     observation, function = stored.observation, suspect_function(stored)
     begin_s = observation.client.sent.t_s if observation.client.sent is not None else 0.0
-    groups = _groups(stored)[:_MOST_TREES]
-    trees = []
-    for name, pids in groups:
-        samples = [one for one in observation.samples if one.pid in pids and one.at_s >= begin_s]
-        tree = call_tree(samples, root=name, function=function)
-        trees.append(flame_text(tree, most_lines=max(most_lines // len(groups), _LEAST_LINES), columns=COLUMNS))
-    drawn = [text for text in trees if text]
+    samples: dict[int, list[StackSample]] = {}
+    for sample in observation.samples:
+        if sample.at_s >= begin_s:
+            samples.setdefault(sample.pid, []).append(sample)
+    return tuple(
+        call_tree((one for pid in pids for one in samples.get(pid, ())), root=name, function=function)
+        for name, pids in _groups(stored)[:_MOST_TREES]
+    )
+
+
+def trees_text(trees: Sequence[CallNode], most_lines: int) -> str:
+    """Markdown; empty without a usable sample."""
+    most = max(most_lines // max(len(trees), 1), _LEAST_LINES)
+    drawn = [text for tree in trees if (text := flame_text(tree, most_lines=most, columns=COLUMNS))]
     return fence("\n\n".join(["  share, samples, calls (outer > inner)", *drawn])) if drawn else ""
 
 

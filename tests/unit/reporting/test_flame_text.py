@@ -87,7 +87,7 @@ def test_it_stays_within_lines_and_columns_and_says_only_what_can_be_seen(
 
 @given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=6).map(" ".join), min_size=1, max_size=40))
 def test_the_leaves_of_a_whole_tree_are_all_its_samples(stacks: list[str]) -> None:
-    rows = [line for line in flame_text(tree_of(*stacks), most_lines=10_000, columns=200).splitlines()]
+    rows = flame_text(tree_of(*stacks), most_lines=10_000, columns=200).splitlines()
     depths = [len(row) - len(row[row.index("%") + 1 :].lstrip(" 0123456789")) for row in rows]
     counts = [int(row.split("%")[1].split()[0]) for row in rows]
     leaves = [
