@@ -74,18 +74,12 @@ def made_public(subject: Subject, *, not_secret: frozenset[str]) -> "tuple[Subje
     ``not_secret``: fingerprints of texts that a person has looked at and found harmless.
     """
     from sparkdiag.evidence.base import Value
-    from sparkdiag.evidence.redaction import Redactions
     from sparkdiag.recording.identities import identities_here
-    from sparkdiag.reporting.public import public
+    from sparkdiag.reporting.public import public_values
 
-    whose = identities_here()
-    total = Redactions()
-    parts: dict[str, Value] = {}
-    for name, part in vars(subject).items():
-        if isinstance(part, Value):
-            parts[name], went = public(part, identities=whose, accepted=not_secret)
-            total = total.plus(went)
-    return type(subject)(**{**vars(subject), **parts}), total
+    parts = {name: part for name, part in vars(subject).items() if isinstance(part, Value)}
+    made, went = public_values(*parts.values(), identities=identities_here(), accepted=not_secret)
+    return type(subject)(**{**vars(subject), **dict(zip(parts, made, strict=True))}), went
 
 
 def _run(folder: Path) -> "StoredRun":
