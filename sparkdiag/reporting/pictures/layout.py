@@ -18,5 +18,3 @@ class Layout:
 WIDE = Layout(width=1000.0, left=176.0, right=984.0, about=9)
 NARROW = Layout(width=640.0, left=160.0, right=626.0, about=5)
 """For two side by side."""
-SLIDE = Layout(width=1400.0, left=190.0, right=1384.0, about=12)
-"""For a picture of 16 to 9."""

@@ -55,6 +55,8 @@
     line.setAttribute("display", "none");
     svg.append(line);
     svg.setAttribute("tabindex", "0");
+    const end = Number(svg.querySelector(".axis line").getAttribute("y2"));
+    const bottom = () => end + (svg.querySelector(".axis").transform.baseVal.consolidate()?.matrix.f ?? 0);
     let at = x0;
 
     function value({ path, points }) {
@@ -75,7 +77,7 @@
     }
     function show(x) {
       at = Math.min(Math.max(x, x0), x1);
-      for (const [name, place] of [["x1", at], ["x2", at], ["y1", 0], ["y2", svg.viewBox.baseVal.height]]) {
+      for (const [name, place] of [["x1", at], ["x2", at], ["y1", 0], ["y2", bottom()]]) {
         line.setAttribute(name, String(place));
       }
       line.setAttribute("display", "inline");

@@ -214,7 +214,7 @@ def _span(span: Span, x: Scale, *, window: Window, palette: Palette, top: float)
     parts = [hint(told), element("rect", x=begin, y=top + 2, width=width, height=_BAND - 4, class_=f"c{colour}")]
     label = span.function if len(span.function) * _LETTER + 8 < width else LETTERS[colour] if width > 11 else ""
     if label:
-        parts.append(element("text", label, x=begin + 4, y=top + 14, class_=f"on-c{colour}"))
+        parts.append(element("text", label, x=begin + 4, y=top + 13, class_=f"on-c{colour}"))
     return element("g", *parts, class_="span", data_told=told)
 
 
