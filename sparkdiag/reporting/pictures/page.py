@@ -8,6 +8,7 @@ import base64
 import hashlib
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePath
 from typing import Literal
 
 from jinja2 import Environment, StrictUndefined, Template
@@ -62,7 +63,7 @@ def comparison_page(comparison: Comparison, a: StoredRun, b: StoredRun) -> str:
             title="two runs compared",
             lead=f"{comparison.sentence}.",
             tone="open",
-            about=f"A: {comparison.a.run_dir}, {comparison.a.headline}. B: {comparison.b.run_dir}, "
+            about=f"A: {PurePath(comparison.a.run_dir).name}, {comparison.a.headline}. B: {PurePath(comparison.b.run_dir).name}, "
             f"{comparison.b.headline}.",
             blocks=[*_compared(comparison, names=("A", "B")), *_side_by_side(a, b, names=("A", "B"))],
         )
@@ -151,7 +152,7 @@ def _tone(stored: StoredRun) -> Tone:
 
 def _about(stored: StoredRun) -> str:
     begun = f", {stored.record.started_at}" if stored.record.started_at else ""
-    return f"{stored.run_dir}{begun}"
+    return f"{PurePath(stored.run_dir).name}{begun}"
 
 
 def _rendered(page: Page) -> str:

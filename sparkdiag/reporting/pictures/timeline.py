@@ -183,8 +183,8 @@ def _bands(
         parts.append(element("rect", x=x.start, y=y + 2, width=x.stop - x.start, height=_BAND - 4, class_="unseen"))
         spans = _spans(band, x, window=window, palette=palette, top=y)
         parts.append(element("g", *spans, class_="band", data_name=band.process.name))
-        seen = joined(*(Markup(f"M{at} {number(y + _BAND - 2)}v-4") for at in looks.get(band.process.pid, ())))  # noqa: S704 - numbers
-        parts.append(element("path", d=seen, class_="look"))
+        ticks_at = (Markup(f"M{at} {number(y + _BAND - 2)}v-3") for at in looks.get(band.process.pid, ()))  # noqa: S704
+        parts.append(element("path", d=joined(*ticks_at), class_="look"))
         y += _BAND
     if len(bands) > _MOST_BANDS:
         said = f"… and {len(bands) - _MOST_BANDS} more processes"
