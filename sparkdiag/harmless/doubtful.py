@@ -23,6 +23,8 @@ _CACHED = re.compile(r"(?:inductor|triton|torch_compile_cache|\.cache|/hub)[^\s\
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _SPECIAL = re.compile(r"[^A-Za-z0-9]+")
 _KINDS = tuple(map(re.compile, ("[a-z]", "[A-Z]", "[0-9]")))
+_FAR = 400
+"""Characters of a path that are looked back at."""
 _FEWEST_CHARACTERS = 8
 """Different ones: a row of crosses is no key."""
 
@@ -57,7 +59,7 @@ def doubtful(text: str) -> Iterator[str]:
         token = match[0]
         if token.startswith("Z") and text[: match.start()].endswith("_"):  # what a C++ compiler makes of a name
             continue
-        if _CACHED.search(text[max(0, match.start() - 200) : match.end()]):
+        if _CACHED.search(text[max(0, match.end() - _FAR) : match.end()]):
             continue
         if _is_random_joined(token):
             yield token

@@ -22,7 +22,7 @@ _HOME = re.compile(
 _ROOT = re.compile(rf"{_TOP}(?:/|%2F)root(?![\w-]|\.\w)")
 _WINDOWS = re.compile(
     r"\b[A-Za-z](?::|%3A)(?P<sep>[\\/]{1,4}|%5C|%2F)Users(?:[\\/]{1,4}|%5C|%2F)"
-    r"(?P<name>[^\s\\/:*?\"'<>|%]+(?: [^\s\\/:*?\"'<>|%]+(?=[\\/]))?)",
+    r"(?P<name>[^\s\\/:*?\"'<>|%…`]+(?: [^\s\\/:*?\"'<>|%…`]+(?=[\\/]))?)",
     re.IGNORECASE,
 )
 _TILDE = re.compile(r"(?<![\w~/.-])~(?P<name>[A-Za-z_][\w.-]*)(?=/)")

@@ -21,13 +21,15 @@ PUBLIC_SITES = (
     "conda.io", "wikipedia.org", "man7.org", "w3.org", "json-schema.org", "perfetto.dev", "speedscope.app",
     "npmjs.com", "jsdelivr.net", "openai.com", "anthropic.com", "deepseek.com", "mozilla.org", "apache.org",
     "rust-lang.org", "astral.sh", "gnu.org", "intel.com", "amd.com", "ray.io", "opensource.org", "spdx.org",
-    "ietf.org", "rfc-editor.org", "example.com", "example.org", "example.net",
+    "ietf.org", "rfc-editor.org", "example.com", "example.org", "example.net", "google.com", "googleapis.com",
+    "microsoft.com", "numpy.org", "scipy.org", "cohere.com", "mistral.ai", "openreview.net", "arm.com",
+    "tinyurl.com", "pydantic.dev", "pytest.org", "cppreference.com", "unicode.org", "sourceware.org", "llvm.org",
+    "cmake.org", "opentelemetry.io", "prometheus.io", "kubernetes.io", "tiangolo.com", "scikit-learn.org",
 )  # fmt: skip
 """Sites that everybody knows, with whatever is below them."""
 _HERE = re.compile(r"(?:.*\.)?(?:localhost|localdomain|ip6-localhost|ip6-loopback)", re.IGNORECASE)
-_NO_NETWORK = frozenset(
-    {"file", "ipc", "inproc", "unix", "docker", "data", "about", "overlay", "package", "mem", "shm"}
-)
+_NO_NETWORK_TEXT = "file ipc inproc unix docker data about overlay package mem shm chrome edge devtools ext vscode"
+_NO_NETWORK = frozenset(_NO_NETWORK_TEXT.split())
 _PLACEHOLDERS = frozenset({"host", "hostname", "server", "ip", "address", "addr", "owner", "...", "url", "example"})
 _COMMON = frozenset(
     {
@@ -52,6 +54,13 @@ module cuda functional nn ops parameters params args kwargs
 _MODULES = frozenset(_MODULES_TEXT.split())
 """What stands before a ``.local`` of Python's."""
 
+_NO_VALUES_TEXT = (
+    "none null true false auto the a an is not no self cls args config cfg env envs os opts options params"
+)
+_NO_VALUES = frozenset(_NO_VALUES_TEXT.split())
+_ATTRIBUTES = frozenset({"host", "hostname", "addr", "address", "ip", "port", "name"})
+"""``host=marker.host`` is code."""
+
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?"
 _HOST = rf"{_LABEL}(?:\.{_LABEL})*\.?"
 _URL = re.compile(
@@ -62,7 +71,7 @@ _URL = re.compile(
 _SUFFIX = re.compile(
     rf"(?<![\w./@%-])(?<!\\)(?P<host>(?:{_LABEL}\.){{1,8}}(?:internal|local|localdomain|lan|corp|intra|intranet|svc|home\.arpa"
     r"|compute\.amazonaws\.com|compute-1\.amazonaws\.com|elb\.amazonaws\.com|rds\.amazonaws\.com|cloudapp\.azure\.com"
-    r"|cloudapp\.net|ts\.net|tailnet|onprem|prod|nodes))\.?(?![\w(\[-]|\.\w)",
+    r"|cloudapp\.net|ts\.net|onprem))\.?(?![\w(\[-]|\.\w)",
     re.IGNORECASE,
 )
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"
@@ -76,8 +85,9 @@ _FORMED = re.compile(
 _TOLD = re.compile(
     r"(?P<before>(?<![A-Za-z0-9-])(?:--)?(?:[a-z]+[_-]){0,3}(?:host|hostname|nodename|node_name|node-name|master_addr"
     r"|master-addr|parallel-address|server_addr)[\"']?(?:=|\s*:\s*(?=[\"']?[\w.-]*[\d.-])|\s*:\s*(?=[\"']))[\"']?"
-    rf"|\b(?:MASTER_ADDR|HOSTNAME|HOST|NODE_NAME|SLURMD_NODENAME|VLLM_HOST_IP)=[\"']?|(?<=--host )|(?<=--master-addr ))"
-    rf"(?P<host>(?=[\w.-]*[A-Za-z]){_HOST})(?![\w(-])",
+    rf"|\b(?:MASTER_ADDR|HOSTNAME|HOST|NODE_NAME|SLURMD_NODENAME|VLLM_HOST_IP)=[\"']?"
+    r"|(?:(?<=--host )|(?<=--master-addr ))(?=[\w-]*[\d-]|[\w-]+\.\w))"
+    rf"(?P<host>(?=[\w.-]*[A-Za-z]){_HOST})(?![\w(\[-]|[\"']\{{)",
     re.IGNORECASE,
 )
 _PORT = re.compile(
@@ -150,11 +160,11 @@ def _is_host(match: re.Match[str]) -> bool:
     scheme = groups.get("scheme")
     if scheme is not None:
         return scheme.lower() not in _NO_NETWORK
+    labels = host.lower().split(".")
     if match.re is _TOLD:
-        return host.lower() not in ("none", "null", "true", "false", "auto", "the", "a", "an", "is", "not", "no")
+        return "_" not in host and labels[0] not in _NO_VALUES and labels[-1] not in _ATTRIBUTES
     if match.re is _SUFFIX:
-        first, *others = host.lower().split(".")
-        return len(others) > 1 or not (first in _MODULES or "_" in first)
+        return "svc" in labels or not ("_" in host or _MODULES.intersection(labels))
     return host.rsplit(".", 1)[-1].lower() not in _FILES
 
 

@@ -14,7 +14,7 @@ from sparkdiag.harmless.placeholders import Placeholders
 from sparkdiag.harmless.secrets import REDACTED, redact_text
 
 _SIGNED = re.compile(
-    r"(?P<url>\b[a-z][a-z0-9+.-]{1,10}://[^\s?#\"'<>`]{1,2000})\?(?=[^\s\"'<>`]{0,4000}?(?:signature|sig|x-amz-[a-z-]{1,40}"
+    r"(?P<url>\b[a-z][a-z0-9+.-]{1,10}://[^\s?#\"'<>`]{1,800})\?(?=[^\s\"'<>`]{0,4000}?(?:signature|sig|x-amz-[a-z-]{1,40}"
     r"|x-goog-[a-z-]{1,40}|key-pair-id|awsaccesskeyid|googleaccessid|token|policy)=)(?:\[redacted\]|[^\s\"'<>`()\[\]])+",
     re.IGNORECASE,
 )
