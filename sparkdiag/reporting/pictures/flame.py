@@ -69,9 +69,8 @@ def boxes(root: CallNode, *, most: int = MOST_BOXES) -> tuple[tuple[Box, ...], i
     return tuple(made), left
 
 
-def flame(stored: StoredRun, *, function: str | None, palette: Palette, label: str, layout: Layout = WIDE) -> Markup:
-    """The picture, or one line that says why there is none."""
-    root = forest(stored, function=function)
+def flame(root: CallNode, *, palette: Palette, label: str, layout: Layout = WIDE) -> Markup:
+    """The picture of a ``forest``, or one line that says why there is none."""
     if not root.samples:
         return element("p", "No stack was taken since the prompt was sent.", class_="missing")
     drawn, left = boxes(root)

@@ -34,14 +34,15 @@ _LONGEST = 20_000
 
 def run_page(stored: StoredRun, *, judged_again: StoredRun | None = None) -> str:
     """A run: verdict and answers, evidence, timeline, progress, flame graph, and all numbers below."""
-    palette = palette_of(of_run.run_bands(stored), suspect=of_run.suspect_of(stored))
+    run = of_run.gone_through(stored)
+    palette = palette_of(run.bands, suspect=of_run.suspect_of(stored))
     blocks: list[Block] = [
         of_run.answers(stored),
         *of_run.evidence(stored, judged_again),
-        of_run.timeline_figure(stored, window=window_of(stored), palette=palette),
-        of_run.progress_figure(stored),
-        of_run.flame_figure(stored, palette=palette),
-        *of_run.tables(stored),
+        of_run.timeline_figure(run, window=window_of(stored), palette=palette),
+        of_run.progress_figure(run),
+        of_run.flame_figure(run, palette=palette),
+        *of_run.tables(run),
         *of_run.closing(stored),
     ]
     return _rendered(
@@ -63,8 +64,8 @@ def comparison_page(comparison: Comparison, a: StoredRun, b: StoredRun) -> str:
             title="two runs compared",
             lead=f"{comparison.sentence}.",
             tone="open",
-            about=f"A: {PurePath(comparison.a.run_dir).name}, {comparison.a.headline}. B: {PurePath(comparison.b.run_dir).name}, "
-            f"{comparison.b.headline}.",
+            about=f"A: {PurePath(comparison.a.run_dir).name}, {comparison.a.headline}. "
+            f"B: {PurePath(comparison.b.run_dir).name}, {comparison.b.headline}.",
             blocks=[*_compared(comparison, names=("A", "B")), *_side_by_side(a, b, names=("A", "B"))],
         )
     )
@@ -114,25 +115,28 @@ def _compared(found: Comparison, *, names: tuple[str, str]) -> list[Block]:
 
 def _side_by_side(a: StoredRun, b: StoredRun, *, names: tuple[str, str]) -> list[Block]:
     suspect = of_run.suspect_of(a) or of_run.suspect_of(b)
-    palette = palette_of([*of_run.run_bands(a), *of_run.run_bands(b)], suspect=suspect)
+    runs = of_run.gone_through(a), of_run.gone_through(b)
+    palette = palette_of([*runs[0].bands, *runs[1].bands], suspect=suspect)
     windows = window_of(a), window_of(b)
     spans = windows[0].stretched(windows[1]), windows[1].stretched(windows[0])
-    until_s = max(end_of(run, measured(run, of_run.run_course(run))) for run in (a, b))
+    until_s = max(end_of(run.stored, measured(run.stored, run.course)) for run in runs)
     one, other = names
     return [
         Beside(
-            left=of_run.timeline_figure(a, window=spans[0], palette=palette, title=f"Timeline, {one}", layout=NARROW),
+            left=of_run.timeline_figure(
+                runs[0], window=spans[0], palette=palette, title=f"Timeline, {one}", layout=NARROW
+            ),
             right=of_run.timeline_figure(
-                b, window=spans[1], palette=palette, title=f"Timeline, {other}", layout=NARROW
+                runs[1], window=spans[1], palette=palette, title=f"Timeline, {other}", layout=NARROW
             ),
         ),
         Beside(
-            left=of_run.progress_figure(a, until_s=until_s, title=f"Progress, {one}", layout=NARROW),
-            right=of_run.progress_figure(b, until_s=until_s, title=f"Progress, {other}", layout=NARROW),
+            left=of_run.progress_figure(runs[0], until_s=until_s, title=f"Progress, {one}", layout=NARROW),
+            right=of_run.progress_figure(runs[1], until_s=until_s, title=f"Progress, {other}", layout=NARROW),
         ),
         Beside(
-            left=of_run.flame_figure(a, palette=palette, title=f"Flame graph, {one}", layout=NARROW),
-            right=of_run.flame_figure(b, palette=palette, title=f"Flame graph, {other}", layout=NARROW),
+            left=of_run.flame_figure(runs[0], palette=palette, title=f"Flame graph, {one}", layout=NARROW),
+            right=of_run.flame_figure(runs[1], palette=palette, title=f"Flame graph, {other}", layout=NARROW),
         ),
     ]
 

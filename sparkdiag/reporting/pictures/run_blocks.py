@@ -1,12 +1,15 @@
 """A run as blocks of a page. Pure."""
 
+from dataclasses import dataclass
 from shlex import join, quote
 
 from sparkdiag.evidence.ledger import LedgerSummary
+from sparkdiag.evidence.stacks import StackSample
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import EvidenceItem
 from sparkdiag.judging.course import CoursePoint, course_of
 from sparkdiag.reporting.bands import Band, bands
+from sparkdiag.reporting.call_tree import CallNode
 from sparkdiag.reporting.dispatch_ledger import ledger_line
 from sparkdiag.reporting.environment_form import environment_form
 from sparkdiag.reporting.flame_text import flame_text
@@ -34,6 +37,7 @@ from sparkdiag.reporting.run_scope import run_scope
 from sparkdiag.reporting.stack_view import rank_classes, stack_text
 from sparkdiag.reporting.timeline_rows import rows
 
+_MOST_LOOKS = 4000
 _MOST_CLASSES, _MOST_FRAMES, _MOST_RANKS, _MOST_ITEMS, _MOST_KERNELS = 12, 80, 64, 20, 64
 
 
@@ -52,8 +56,33 @@ def run_bands(stored: StoredRun) -> tuple[Band, ...]:
 
 
 def run_course(stored: StoredRun) -> tuple[CoursePoint, ...]:
-    scenario = scenario_of(stored)
-    return course_of(stored.observation, scenario) if scenario is not None else ()
+    """By an even part of the looks, where there are more than a curve can show."""
+    scenario, seen = scenario_of(stored), stored.observation
+    if scenario is None:
+        return ()
+    by_pid: dict[int, list[StackSample]] = {}
+    for sample in seen.samples:
+        by_pid.setdefault(sample.pid, []).append(sample)
+    most = max(1, _MOST_LOOKS // max(1, len(by_pid)))
+    kept = [one for looks in by_pid.values() for one in looks[:: -(-len(looks) // most)]]
+    kept.sort(key=lambda one: one.ended_s)
+    return course_of(seen.model_copy(update={"samples": tuple(kept)}), scenario)
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """What several pictures of a run are drawn from: gone through once, it may be long."""
+
+    stored: StoredRun
+    bands: tuple[Band, ...]
+    course: tuple[CoursePoint, ...]
+    tree: CallNode
+
+
+def gone_through(stored: StoredRun) -> Gone:
+    """All of a run's looks, once."""
+    tree = forest(stored, function=suspect_of(stored))
+    return Gone(stored=stored, bands=run_bands(stored), course=run_course(stored), tree=tree)
 
 
 def answers(stored: StoredRun) -> Facts:
@@ -112,10 +141,10 @@ def _items(items: tuple[EvidenceItem, ...]) -> list[tuple[str, str]]:
 
 
 def timeline_figure(
-    stored: StoredRun, *, window: Window, palette: Palette, title: str = "Timeline", layout: Layout = WIDE
+    run: Gone, *, window: Window, palette: Palette, title: str = "Timeline", layout: Layout = WIDE
 ) -> Figure:
-    progress = measured(stored, run_course(stored))
-    drawn = timeline(stored, run_bands(stored), window=window, palette=palette, layout=layout, progress=progress)
+    stored, progress = run.stored, measured(run.stored, run.course)
+    drawn = timeline(stored, run.bands, window=window, palette=palette, layout=layout, progress=progress)
     caption = "GPU load and power are recorded and decide nothing: they are the same in a stall and in healthy work."
     caption = caption if stored.observation.gpus else ""
     label = f"{title}: KV use, prompt tokens, GPUs where there are any, and the top frame of each process over time"
@@ -123,31 +152,30 @@ def timeline_figure(
 
 
 def progress_figure(
-    stored: StoredRun,
+    run: Gone,
     *,
     until_s: float | None = None,
     title: str = "Progress and forecast",
     layout: Layout = WIDE,
 ) -> Figure:
-    drawn = forecast_figure(stored, run_course(stored), until_s=until_s, layout=layout)
+    drawn = forecast_figure(run.stored, run.course, until_s=until_s, layout=layout)
     label = f"{title}: measured, foreseen and healthy, from nothing to the whole prefill"
     caption = "Solid: measured. Dashed, with its range: foreseen. Dotted: the healthy time to the first token."
     return Figure(title=title, markup=picture(drawn, label=label, layout=layout), caption=caption)
 
 
-def flame_figure(stored: StoredRun, *, palette: Palette, title: str = "Flame graph", layout: Layout = WIDE) -> Figure:
-    suspect = suspect_of(stored)
+def flame_figure(run: Gone, *, palette: Palette, title: str = "Flame graph", layout: Layout = WIDE) -> Figure:
     label = f"{title}: calls from the outermost frame down, as wide as they were often seen"
     caption = "Click a function, or move with the arrow keys and press Enter, to see it alone; Escape goes back."
-    markup = flame(stored, function=suspect, palette=palette, label=label, layout=layout)
+    markup = flame(run.tree, palette=palette, label=label, layout=layout)
     return Figure(title=title, markup=markup, caption=caption, clickable=True)
 
 
-def tables(stored: StoredRun) -> list[Block]:
+def tables(run: Gone) -> list[Block]:
     """The pictures' numbers, and all that a report has beside them; each behind its title."""
+    stored, root = run.stored, run.tree
     suspect, scenario = suspect_of(stored), scenario_of(stored)
     signatures = scenario.signatures if scenario is not None else ()
-    root = forest(stored, function=suspect)
     innermost = [(name, f"{share:.0%}") for name, share in shares(root)[:_MOST_ITEMS]] if root.samples else []
     made: list[Block] = [
         Table(
