@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import requests
+import requests.utils
 from github import Auth, BadAttributeException, Github, GithubException, InputFileContent
 from github.Issue import Issue
 from github.IssueComment import IssueComment
+from urllib3.exceptions import HTTPError
 
 from sparkdiag import __version__
 from sparkdiag.errors import SparkdiagError
@@ -140,7 +142,7 @@ class GitHub:
         except GithubException as error:
             headers = {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
             raise self._hidden(refused(error.status, headers, error.data, asked=asked, now_s=time.time())) from None
-        except (requests.RequestException, TimeoutError) as error:
+        except (OSError, HTTPError) as error:  # requests' own errors are OSErrors
             raise self._hidden(unheard(_why(error), asked=asked)) from None
         # What PyGithub and its helpers make of an answer that is no GitHub's: other types, another host, no JSON.
         except (BadAttributeException, RuntimeError, AssertionError, ValueError, TypeError, LookupError) as error:

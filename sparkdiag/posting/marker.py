@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from sparkdiag.errors import DefectError
 from sparkdiag.reporting.fitted import MOST_BYTES
 
+ADDRESS = re.compile(r"https?://[A-Za-z0-9._:/-]{1,300}")
+"""Of a gist. It comes from GitHub or from a file that anybody may have sent, so nothing else goes on a page."""
 _LINE = re.compile(r"<!-- sparkdiag:run=(?P<run>[0-9A-Za-z-]{8,60}) page=(?P<page>[0-9a-f]{16}) -->")
 
 
@@ -33,7 +35,7 @@ def run_mark(*parts: str, began: str = "") -> str:
 
 def marked(page: str, *, run: str, gist_url: str | None = None) -> str:
     """The comment: ``page``, where its long parts are, and the marker as its last line."""
-    more = f"\n\nLong parts: <{gist_url}>" if gist_url else ""
+    more = f"\n\nLong parts: <{gist_url}>" if gist_url and ADDRESS.fullmatch(gist_url) else ""
     text = _plain(page) + more
     body = f"{text}\n\n<!-- sparkdiag:run={run} page={_digest(text)} -->\n"
     size = len(body.encode("utf-8"))

@@ -30,7 +30,8 @@ class Post(Value):
     url: str | None = None
     posted_at: str = ""
     """ISO 8601, UTC."""
-    gist_id: str | None = None
+    gist_id: str | None = Field(default=None, pattern=r"^[0-9A-Za-z]{1,64}$")
+    """Part of an address that is written to, so nothing but a name."""
     gist_url: str | None = None
     gist_sha256: str | None = None
     """Of what the gist holds."""

@@ -70,6 +70,11 @@ def test_a_page_that_fits_leaves_room_for_the_marker_and_a_gist() -> None:
         marked("x" * MOST_BYTES, run=RUN)
 
 
+@pytest.mark.parametrize("url", ["x", "https://a/>\n\nfixes #1 @all", "javascript:x", "https://a b", "https://a/<b"])
+def test_an_address_that_is_none_does_not_reach_the_page(url: str) -> None:
+    assert marked("page", run=RUN, gist_url=url) == marked("page", run=RUN)
+
+
 def test_only_comments_of_the_same_login_with_the_runs_marker_are_ours() -> None:
     mine, theirs = comment(marked("a", run=RUN), id_=3), comment(marked("a", run=RUN), id_=4, login="you")
     others = comment(marked("a", run=OTHER), id_=5)

@@ -21,6 +21,12 @@ def test_one_entry_a_conversation(tmp_path: Path) -> None:
     assert back.of(api_url="https://ghe/api/v3", repository="o/r", number=5) is None
 
 
+@pytest.mark.parametrize("gist_id", ["../user", "a/b", "", "x" * 65, "a\n"])
+def test_a_gist_is_only_named_by_a_name(tmp_path: Path, gist_id: str) -> None:
+    write_posts(tmp_path, Posts(posts=(POST.model_copy(update={"gist_id": gist_id}),)))
+    assert read_posts(tmp_path) == Posts()
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1, "posts": [{}]}', "\x00"])
 def test_a_broken_file_tells_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / POSTED).write_text(text)
