@@ -21,7 +21,7 @@ from sparkdiag.reporting.viewers.looks import (
 )
 
 SCHEMA_URL = "https://www.speedscope.app/file-format-schema.json"
-MOST_LOOKS = 100_000
+MOST_LOOKS = 50_000
 """Of all runs together; beyond, they are thinned evenly and the profile's name says so."""
 _MOST_FRAMES = 200
 """Of one stack. The innermost ones are kept."""

@@ -17,7 +17,7 @@ from sparkdiag.reporting.viewers.trace_counters import counters
 from sparkdiag.reporting.viewers.trace_moments import moments
 from sparkdiag.reporting.viewers.trace_slices import MOST_SLICES, band_slices, call_slices, stack_slices
 
-MOST_LOOKS = 100_000
+MOST_LOOKS = 50_000
 """Of all runs together."""
 
 

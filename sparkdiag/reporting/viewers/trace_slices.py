@@ -14,7 +14,7 @@ from sparkdiag.reporting.bands import Band
 from sparkdiag.reporting.viewers.events import Track, micro
 from sparkdiag.reporting.viewers.looks import LATEST_S, ProcessLooks, TimedLook, file_of, is_moment, shown, thinned
 
-MOST_SLICES = 120_000
+MOST_SLICES = 80_000
 """Of stacks and of calls each, of all processes together: with 250 bytes a slice the file stays below 60 MB."""
 _MOST_DEPTH = 100
 """Outermost frames that are drawn; below them the innermost one."""
