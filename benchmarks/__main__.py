@@ -24,6 +24,7 @@ MODULES = {
     "triage": "benchmarks.triage",
     "watch": "benchmarks.watch",
     "probe": "benchmarks.probe",
+    "rendering": "benchmarks.rendering",
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from sparkdiag.evidence.base import SCHEMA
 from sparkdiag.evidence.stacks import StackSample
 from sparkdiag.recording.read import read_run
-from sparkdiag.recording.stack_lines import StackLines
+from sparkdiag.recording.stack_lines import LINES_A_NUMBERING, StackLines
 
 RECORDING = Path(__file__).parents[1] / "tests" / "recordings" / "h200-ledger" / "slow250"
 MOVING = ("k_start", "k_end", "matmuls")
@@ -34,12 +34,28 @@ def long_run(folder: Path, *, samples: int, recording: Path = RECORDING) -> Path
 
 
 def _write_stacks(folder: Path, recorded: tuple[StackSample, ...], *, samples: int, cycle_s: float) -> None:
-    lines, documents = StackLines(), [sample.model_dump(mode="json") for sample in recorded]
+    """A numbering begins anew every so many lines: such a block is put together once, and written with other times."""
+    block = _block(recorded, cycle_s=cycle_s)
+    block_s = len(block) // len(recorded) * cycle_s
     with (folder / "stacks.jsonl").open("w", encoding="ascii") as file:
         file.write(_line({"schema": SCHEMA, "stream": "stacks"}))
         for number in range(samples):
-            cycle, index = divmod(number, len(documents))
-            file.write(_line(lines.line(_later(documents[index], cycle, by_s=cycle * cycle_s))))
+            repeated, index = divmod(number, len(block))
+            pid, started_s, ended_s, rest = block[index]
+            by_s = repeated * block_s
+            file.write(f'{{"process":{pid},"started_s":{started_s + by_s},"ended_s":{ended_s + by_s},{rest}\n')
+
+
+def _block(recorded: tuple[StackSample, ...], *, cycle_s: float) -> list[tuple[int, float, float, str]]:
+    """One numbering's lines, as our writer writes them: process, times, and the rest of the text."""
+    lines, documents = StackLines(), [sample.model_dump(mode="json") for sample in recorded]
+    found = []
+    for number in range(LINES_A_NUMBERING // len(documents) * len(documents)):
+        cycle, index = divmod(number, len(documents))
+        line = lines.line(_later(documents[index], cycle, by_s=cycle * cycle_s))
+        pid, started_s, ended_s = line.pop("process"), line.pop("started_s"), line.pop("ended_s")
+        found.append((pid, started_s, ended_s, _line(line).strip()[1:]))
+    return found
 
 
 def _later(sample: dict[str, Any], cycle: int, *, by_s: float) -> dict[str, Any]:
