@@ -15,8 +15,8 @@ _RULE = "=" * 30
 _OURS = "SPARKDIAG_"
 
 
-def environment_form(stored: StoredRun, *, variables: bool = True) -> str:
-    """Every section, also where little is known; ``variables``: with the environment variables."""
+def environment_form(stored: StoredRun) -> str:
+    """Every section, also where little is known."""
     record = stored.record
     software, host = record.software or Software(), record.host
     sections = [
@@ -28,9 +28,8 @@ def environment_form(stored: StoredRun, *, variables: bool = True) -> str:
         ("Versions of relevant libraries", _libraries(software)),
         ("vLLM Info", _vllm(software, record)),
         ("sparkdiag", _sparkdiag(record)),
+        ("Environment Variables", _variables(software, record)),
     ]
-    if variables:
-        sections.append(("Environment Variables", _variables(software, record)))
     return "\n\n".join(
         "\n".join([_RULE, title.center(len(_RULE)).rstrip(), _RULE, *lines]) for title, lines in sections
     )
