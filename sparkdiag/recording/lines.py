@@ -45,6 +45,8 @@ def read_stream(
             except ValueError:  # pydantic's among them
                 if line and not line.isspace():
                     bad.append(last)
+        if last == 0:
+            problems.append(f"{name} is empty")
     except FileNotFoundError:
         problems.append(f"{name} is missing")
     except OSError as error:
