@@ -26,7 +26,7 @@ from sparkdiag.reporting.pictures.colours import palette_of
 from sparkdiag.reporting.pictures.forecast_figure import end_of, measured
 from sparkdiag.reporting.pictures.layout import NARROW
 from sparkdiag.reporting.pictures.slide import slide
-from sparkdiag.reporting.pictures.tracks import window_of
+from sparkdiag.reporting.pictures.tracks import window_of, with_highs
 
 Tone = Literal["bad", "good", "open"]
 _LONGEST = 20_000
@@ -117,7 +117,7 @@ def _side_by_side(a: StoredRun, b: StoredRun, *, names: tuple[str, str]) -> list
     suspect = of_run.suspect_of(a) or of_run.suspect_of(b)
     runs = of_run.gone_through(a), of_run.gone_through(b)
     palette = palette_of([*runs[0].bands, *runs[1].bands], suspect=suspect)
-    windows = window_of(a), window_of(b)
+    windows = with_highs(a, window_of(a)), with_highs(b, window_of(b))
     spans = windows[0].stretched(windows[1]), windows[1].stretched(windows[0])
     until_s = max(end_of(run.stored, measured(run.stored, run.course)) for run in runs)
     one, other = names

@@ -37,7 +37,7 @@ from sparkdiag.reporting.run_scope import run_scope
 from sparkdiag.reporting.stack_view import rank_classes, stack_text
 from sparkdiag.reporting.timeline_rows import rows
 
-_MOST_LOOKS = 4000
+_MOST_LOOKS = 2000
 _MOST_CLASSES, _MOST_FRAMES, _MOST_RANKS, _MOST_ITEMS, _MOST_KERNELS = 12, 80, 64, 20, 64
 
 

@@ -1,7 +1,7 @@
 """What a timeline shows of a run: curves, bands and marks on one clock, or why there is nothing to show. Pure."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.timeline import GpuPoint, MetricPoint
@@ -21,17 +21,20 @@ class Window:
     begin_s: float
     end_s: float
     from_sending: bool
+    highs: tuple[tuple[str, float], ...] = ()
+    """The least that the axis of a track, by its title, reaches up to: where two runs are compared."""
 
     def since(self, at_s: float) -> float:
         return at_s - self.zero_s
 
     def stretched(self, other: "Window") -> "Window":
-        """This run's clock over the longer stretch of the two."""
+        """This run's clock over the longer stretch of the two, and the higher of their axes."""
         return Window(
             zero_s=self.zero_s,
             begin_s=min(self.begin_s, other.begin_s),
             end_s=max(self.end_s, other.end_s),
             from_sending=self.from_sending,
+            highs=(*self.highs, *other.highs),
         )
 
 
@@ -103,7 +106,17 @@ def curve_tracks(stored: StoredRun, window: Window, *, progress: Sequence[Point]
         decides = "the same in a stall and in healthy work"
         tracks.append(_of_gpus("GPU load", "%", gpus, lambda point: point.utilisation_percent, window, note=decides))
         tracks.append(_of_gpus("GPU power", "W", gpus, lambda point: point.power_w, window))
-    return tuple(tracks)
+    return tuple(replace(track, high=max(track.high, *_least(window, track.title))) for track in tracks)
+
+
+def _least(window: Window, title: str) -> list[float]:
+    return [0.0, *(high for name, high in window.highs if name == title)]
+
+
+def with_highs(stored: StoredRun, window: Window) -> Window:
+    """``window`` that knows how high each of the run's own tracks is."""
+    tracks = curve_tracks(stored, window)
+    return replace(window, highs=tuple((track.title, track.high) for track in tracks if track.lines))
 
 
 def marks_of(stored: StoredRun, window: Window) -> tuple[Mark, ...]:

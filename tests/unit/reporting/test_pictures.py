@@ -201,6 +201,10 @@ def test_two_runs_share_clock_and_colours() -> None:
     axes = re.findall(r'data-from="([^"]+)" data-to="([^"]+)"', html)
     assert len(axes) == 2
     assert axes[0] == axes[1]
+    for title in ("KV cache use", "Prompt tokens"):
+        highs = re.findall(rf'data-name="{title}"[^>]* data-high="([^"]+)"', html)
+        assert len(highs) == 2
+        assert len(set(highs)) == 1, title
 
 
 def test_a_bisection_without_its_runs_folders_has_no_pictures() -> None:
