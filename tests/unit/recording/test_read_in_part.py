@@ -1,0 +1,77 @@
+"""Runs too long to be read whole: an even part of them is read, and the run says so."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from sparkdiag.evidence.stacks import Frame, StackSample, ThreadStack
+from sparkdiag.recording import points, read, samples
+from sparkdiag.recording.stack_lines import StackLines
+
+LOOKS = 900
+HEADER = '{"schema":1,"stream":"%s"}\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Looks at two processes in turn, each with new locals, and a reading a second."""
+    lines = StackLines()
+    with (tmp_path / "stacks.jsonl").open("w") as file:
+        file.write(HEADER % "stacks")
+        for number in range(LOOKS):
+            frames = tuple(
+                Frame(function=name, filename="a.py", line=1, locals={"k": number if name == "f" else 0})
+                for name in "fg"
+            )
+            look = StackSample(
+                pid=1 + number % 2, started_s=number, ended_s=number + 0.5, threads=(ThreadStack(frames=frames),)
+            )
+            file.write(json.dumps(lines.line(look.model_dump(mode="json")), separators=(",", ":")) + "\n")
+    with (tmp_path / "timeline.jsonl").open("w") as file:
+        file.write(HEADER % "timeline")
+        file.writelines(f'{{"event":"metrics","t_s":{second},"kv_cache_usage":0.5}}\n' for second in range(LOOKS))
+        file.write('{"event":"phase","t_s":5,"phase":"launching"}\n')
+    (tmp_path / "client.jsonl").write_text(HEADER % "client")
+    return tmp_path
+
+
+@pytest.fixture
+def bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samples.read_samples, "__kwdefaults__", {"most": 100})
+    monkeypatch.setattr(points.read_points, "__kwdefaults__", {"most": 100})
+
+
+def test_a_run_within_the_bounds_is_read_whole(folder: Path) -> None:
+    stored = read.read_run(folder)
+    assert len(stored.observation.samples) == len(stored.observation.metrics) == LOOKS
+    assert stored.observation.in_part is None
+
+
+@pytest.mark.usefixtures("bounded")
+def test_of_a_longer_one_an_even_part_of_each_process_is_read(folder: Path) -> None:
+    stored = read.read_run(folder)
+    observation = stored.observation
+    assert observation.in_part is not None
+    assert observation.in_part.keeps_from_judging
+    assert (observation.in_part.samples, observation.in_part.metrics) == (LOOKS, LOOKS)
+    for pid in (1, 2):
+        starts = [one.started_s for one in observation.samples_of(pid)]
+        assert 40 <= len(starts) <= 50
+        assert {later - earlier for earlier, later in pairwise(starts)} == {20.0}
+    assert all(one.threads[0].frames[0].locals == {"k": one.started_s} for one in observation.samples)
+    assert observation.sampling.taken == LOOKS
+    assert any(f"{len(observation.samples)} of {LOOKS} samples" in problem for problem in stored.problems)
+    assert len(stored.phases) == 1
+
+
+@pytest.mark.usefixtures("bounded")
+def test_a_line_that_cannot_be_read_makes_no_other_sample_a_wrong_one(folder: Path) -> None:
+    path = folder / "stacks.jsonl"
+    lines = path.read_text().splitlines()
+    lines[300] = lines[300][:40]
+    path.write_text("\n".join(lines) + "\n")
+    observation = read.read_run(folder).observation
+    assert observation.samples
+    assert all(one.threads[0].frames[0].locals == {"k": one.started_s} for one in observation.samples)
