@@ -39,7 +39,8 @@ _ENV_NAMES = frozenset(
     }
 )
 _ENV_SECRET = re.compile(r"KEY|TOKEN(?!IZERS)|SECRET|PASS|CREDENTIAL|AUTH|COOKIE|HEADER", re.IGNORECASE)
-_ENV_FIELDS = frozenset({"env", "server_env"})
+ENV_FIELDS = frozenset({"env", "server_env", "variables"})
+"""Fields that hold environment variables, whatever document they stand in."""
 _NAMING = ("name", "key")
 
 
@@ -104,7 +105,7 @@ def redact_document(document: Any, *, field: str = "") -> Any:
 
 
 def _redact_mapping(document: Mapping[Any, Any], *, field: str) -> dict[str, Any]:
-    if field in _ENV_FIELDS:
+    if field in ENV_FIELDS:
         texts = {str(name): str(value) for name, value in document.items()}
         return redact_env(texts, keep_names=field == "env")
     # {"name": "HF_TOKEN", "value": ...}, as containers' settings list their variables

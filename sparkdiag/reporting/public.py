@@ -14,7 +14,7 @@ from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.bisection import TrialResult
 from sparkdiag.evidence.redaction import Redactions, Unclassified
 from sparkdiag.evidence.stacks import Frame, StackSample, ThreadStack
-from sparkdiag.harmless.documents import NOT_RECORDED, redact_argv, redact_env
+from sparkdiag.harmless.documents import ENV_FIELDS, NOT_RECORDED, redact_argv, redact_env
 from sparkdiag.harmless.doubtful import doubtful, fingerprint, masked
 from sparkdiag.harmless.identities import Identities
 from sparkdiag.harmless.names import is_telling, kind_of, looks_random
@@ -25,7 +25,6 @@ V = TypeVar("V", bound=Value)
 
 _SHARED = (Frame, ThreadStack)
 """Many samples show the same ones."""
-_ENV_FIELDS = ("env", "server_env")
 _NAMING = ("name", "key")
 _HOST_OPTIONS = frozenset({"--host", "--master-addr", "--master_addr", "--data-parallel-address"})
 _WHY = "long and random, of no known shape"
@@ -184,7 +183,7 @@ class _Walk:
         return made
 
     def _mapping(self, document: Mapping[Any, Any], field: str) -> Mapping[Any, Any]:
-        if field in _ENV_FIELDS:
+        if field in ENV_FIELDS:
             document = self._env({str(name): str(value) for name, value in document.items()}, field)
         named = next((str(document[key]) for key in _NAMING if "value" in document and key in document), "")
         made: dict[Any, Any] = {}
