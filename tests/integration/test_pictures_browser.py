@@ -85,7 +85,10 @@ def test_paper_is_white_and_shows_no_controls(browser: Browser, tmp_path: Path, 
         assert luminance(page, "svg.timeline .title", "fill") < 0.1
         assert not any(one.is_visible() for one in page.locator("button, input, .shows, .told").all())
         assert page.locator("svg.timeline").first.is_visible()
-        assert all(one.is_visible() for one in page.locator("details table, details pre").all()), "folded on paper"
+        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        assert page.locator("details:not([open])").count() == 0, "folded on paper"
+        page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+        assert page.locator("details[open]").count() == 0
         assert page.pdf(format="A4").startswith(b"%PDF-")
         page.set_viewport_size({"width": 794, "height": 1123})  # A4 at 96 dots an inch
         cut = "Array.from(document.querySelectorAll('.scroll')).filter((one) => one.scrollWidth > one.clientWidth + 1)"

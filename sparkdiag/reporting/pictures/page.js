@@ -200,6 +200,14 @@
     }
   });
 
+  // Paper unfolds nothing by itself.
+  let folded = [];
+  window.addEventListener("beforeprint", () => {
+    folded = Array.from(document.querySelectorAll("details:not([open])"));
+    for (const one of folded) one.open = true;
+  });
+  window.addEventListener("afterprint", () => { for (const one of folded) one.open = false; });
+
   for (const button of document.querySelectorAll("button.copy")) {
     button.addEventListener("click", () => {
       const pre = button.parentElement.querySelector("pre");

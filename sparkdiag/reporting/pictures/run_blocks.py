@@ -17,6 +17,7 @@ from sparkdiag.reporting.phrases import (
     CONTAINMENT,
     again_command,
     headline,
+    moment,
     not_by_pyspy,
     prompt_text,
     record_is_lost,
@@ -209,7 +210,7 @@ def _has_something(block: Block) -> bool:
 
 def _stacks(stored: StoredRun, suspect: str | None) -> str:
     classes = rank_classes(stored.observation, function=suspect)
-    shown = [stack_text(looks[:16], most_frames=_MOST_FRAMES) for looks in classes[:_MOST_CLASSES]]
+    shown = [stack_text(stored.observation, looks[:16], most_frames=_MOST_FRAMES) for looks in classes[:_MOST_CLASSES]]
     left = len(classes) - len(shown)
     return "\n\n".join([*shown, *([f"… and {left} more different stacks"] if left > 0 else [])])
 
@@ -276,7 +277,7 @@ def closing(stored: StoredRun) -> list[Block]:
         env = [f"{name}={quote(value)}" for name, value in sorted(record.server_env.items())]
         made.append(Pre(title="Server command", body="\n".join([*env, join(record.server_argv)])))
     if stored.notes:
-        shown = [(seconds(note.t_s), note.source, note.text) for note in stored.notes[:100]]
+        shown = [(moment(stored.observation, note.t_s), note.source, note.text) for note in stored.notes[:100]]
         made.append(Table(title="Notes", head=("at", "source", ""), rows=shown, folded=True))
     command = again_command(stored)
     if command is not None:
