@@ -137,7 +137,7 @@ def _usage_error(error: Exception) -> SparkdiagError | None:
         error.show()  # type: ignore[attr-defined]
         return UsageError("")
     path = context.command_path if context is not None else "sparkdiag"
-    return UsageError(error.format_message(), remedy=f"{path} --help")
+    return UsageError(error.format_message().replace(": Value error, ", ": "), remedy=f"{path} --help")
 
 
 if __name__ == "__main__":

@@ -26,9 +26,11 @@ def report(
         ),
     ],
     form: Annotated[
-        Format,
-        typer.Option("--format", help="md to paste, html to open, svg for slides, speedscope and trace for viewers."),
-    ] = Format.MD,
+        Format | None,
+        typer.Option(
+            "--format", help="md (the default) to paste, html to open, svg for slides, speedscope, trace for viewers."
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write; - is standard output.", metavar="FILE")
     ] = None,
@@ -51,7 +53,11 @@ def report(
     """
     if len(runs) > 2:
         raise UsageError(f"{len(runs)} runs: one is reported, two are compared", remedy="sparkdiag report RUN [RUN]")
-    form = Format.JSON if as_json else form
+    if len({path.resolve() for path in runs}) < len(runs):
+        raise UsageError(f"{runs[0]} is named twice", remedy=f"sparkdiag report {runs[0]}")
+    if as_json and form not in (None, Format.JSON):
+        raise UsageError(f"--json and --format {form} ask for two things", remedy="leave one of them out")
+    form = Format.JSON if as_json else form or Format.MD
     subject = read_subject(runs, with_trials=form is Format.HTML)
     shown, went = made_public(subject, not_secret=frozenset(not_secret or ()))
     if show_redactions:

@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import TypeVar
 
+from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.reporting.dispatch_ledger import LONGEST_LINE, ledger_line, ledger_markdown
 from sparkdiag.reporting.environment_form import environment_form
 from sparkdiag.reporting.evidence_parts import evidence_for_and_against, how_proved
 from sparkdiag.reporting.fitted import Part, Section, folded, sections_of
 from sparkdiag.reporting.kernel_numbers import kernel_numbers
-from sparkdiag.reporting.phrases import looking_cost, record_is_lost, scenario_of, seconds
+from sparkdiag.reporting.phrases import looking_cost, moment, record_is_lost, scenario_of, seconds
 from sparkdiag.reporting.repeat import exact_command
 from sparkdiag.reporting.safe_text import code, fence, prose, table
 from sparkdiag.reporting.stack_view import RankLook, name_of, rank_classes, stack_text
@@ -42,7 +44,7 @@ def _findings(stored: StoredRun) -> Iterable[Part]:
                 most=(10, 4), unit="items each", open_=True)  # fmt: skip
     yield Part(title="How DCP size and revision are proved", rank=4, make=lambda most: how_proved(stored, most),
                 most=(16, 4), unit="witnesses")  # fmt: skip
-    yield Part(title="Stack of each rank", rank=1, make=lambda most: _stacks(classes, most),
+    yield Part(title="Stack of each rank", rank=1, make=lambda most: _stacks(stored.observation, classes, most),
                 most=(40, 20, 10), unit="frames a stack")  # fmt: skip
     yield Part(title="Where the samples are (flame tree)", rank=3, make=lambda most: trees_text(trees, most),
                 most=(60, 30, 12), unit="lines")  # fmt: skip
@@ -78,14 +80,15 @@ def _last_words(stored: StoredRun, most: int) -> str:
         return ""
     how = f"signal {code(end.signal)}" if end.signal else prose(end.how)
     who = code(end.process) if end.process else "The server"
-    said = f"{who} ended at {seconds(end.at_s)} by {how}."
+    at = moment(stored.observation, end.at_s)
+    said = f"{who} ended {at} by {how}."
     if end.guardian_killed:
-        said = f"At {seconds(end.at_s)} {prose(end.how)}."
+        said = f"{at[:1].upper()}{at[1:]}: {prose(end.how)}."
     lines = "\n".join(end.last_log_lines[-most:])
     return f"{said}\n\n{fence(lines, at_most=_LOG_CHARS)}" if lines else said
 
 
-def _stacks(classes: Sequence[Sequence[RankLook]], most_frames: int) -> str:
+def _stacks(observation: Observation, classes: Sequence[Sequence[RankLook]], most_frames: int) -> str:
     """``most_frames`` of 40, 20, 10 come with at most 8, 4, 2 different stacks."""
     shown = classes[: max(most_frames // 5, 1)]
     blocks = []
@@ -93,7 +96,7 @@ def _stacks(classes: Sequence[Sequence[RankLook]], most_frames: int) -> str:
         names = ", ".join(code(name_of(look)) for look in looks[:_LOOKS_A_CLASS])
         names += f" and {len(looks) - _LOOKS_A_CLASS} more" if len(looks) > _LOOKS_A_CLASS else ""
         same = " share one path" if len(looks) > 1 else ""
-        text = stack_text(looks[:_LOOKS_A_CLASS], most_frames=most_frames)
+        text = stack_text(observation, looks[:_LOOKS_A_CLASS], most_frames=most_frames)
         blocks.append(f"**{names}**{same}\n\n" + fence(text, at_most=_STACK_CHARS))
     return "\n\n".join(blocks) + _more(shown, len(classes), "different stacks")
 
@@ -106,10 +109,11 @@ def _looks(stored: StoredRun, function: str | None) -> tuple[Row, ...]:
 
 def _timeline(stored: StoredRun, looks: Sequence[Row], most: int) -> str:
     made = thinned(looks, most)
-    phases = thinned(stored.phases, most + 4)
+    phases = thinned([next(same) for _, same in groupby(stored.phases, key=lambda event: event.phase)], most + 4)
     blocks = []
     if phases:
-        blocks.append("Phases: " + ", ".join(f"{event.phase} at {seconds(event.t_s)}" for event in phases) + ".")
+        told = (f"{event.phase} {moment(stored.observation, event.t_s)}" for event in phases)
+        blocks.append(f"Phases: {', '.join(told)}.")
     if made:
         zero = "sending" if stored.observation.client.sent is not None else "start"
         head = (f"since {zero}", "KV use", "prompt tokens", "process", "top frame", "loop")
@@ -206,5 +210,8 @@ def _record(stored: StoredRun, at_most: int) -> str:
 
 def _notes(stored: StoredRun, most: int) -> str:
     shown = thinned(stored.notes, most)
-    lines = [f"- *{seconds(note.t_s)}* {code(note.source, at_most=40)}: {prose(note.text)}" for note in shown]
+    lines = [
+        f"- *{moment(stored.observation, note.t_s)}* {code(note.source, at_most=40)}: {prose(note.text)}"
+        for note in shown
+    ]
     return "\n".join(lines) + _more(shown, len(stored.notes), "notes")

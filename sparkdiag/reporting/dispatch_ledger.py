@@ -74,7 +74,7 @@ def _rank(rank: RankLedger) -> tuple[str, ...]:
     return (
         f"{code(rank.rank, at_most=60)} ({rank.pid})",
         str(rank.dcp_world_size if rank.dcp_world_size is not None else "–"),
-        f"{rank.chunks}{word}" + (f" of {rank.layers} layers" if rank.layers else ""),
+        f"{rank.chunks}{word}" + (f", each of {rank.layers} layers" if rank.layers else ""),
         _fused(rank.fused) if rank.fused is not None else "not recorded",
         f"{rank.local_total_zero} chunks" if rank.local_total_zero is not None else "not read",
         f"{code(rank.open_function, at_most=80)} for {seconds(rank.open_s or 0)}" if rank.open_function else "–",

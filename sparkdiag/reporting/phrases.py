@@ -5,6 +5,7 @@ from shlex import join
 
 from pydantic import ValidationError
 
+from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.run import Containment
 from sparkdiag.evidence.stacks import Frame, SamplingStats
 from sparkdiag.evidence.stored import StoredRun
@@ -47,6 +48,15 @@ def seconds(value: float | None) -> str:
     if abs(value) < 7200:
         return f"{value:.0f} s ({value / 60:.1f} min)"
     return f"{value:.0f} s ({value / 3600:.1f} h)"
+
+
+def moment(observation: Observation, at_s: float) -> str:
+    """``57.3 s after sending``, ``283 s (4.7 min) before sending``; without a prompt of ours since the run's start."""
+    sent = observation.client.sent
+    if sent is None:
+        return f"{seconds(at_s)} after the start"
+    side = "after" if at_s >= sent.t_s else "before"
+    return f"{seconds(abs(at_s - sent.t_s))} {side} sending"
 
 
 def size(bytes_: float) -> str:

@@ -6,6 +6,7 @@ from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.observation import Observation
 from sparkdiag.evidence.processes import ProcessInfo
 from sparkdiag.evidence.stacks import Frame, StackSample, ThreadStack
+from sparkdiag.reporting.phrases import moment
 from sparkdiag.scenario.model import Signature
 
 _ORDER = {"worker": 0, "engine_core": 1, "api_server": 2}
@@ -60,16 +61,16 @@ def frame_line(frame: Frame) -> str:
     return f"{where}  {values}" if values else where
 
 
-def stack_text(looks: Sequence[RankLook], *, most_frames: int) -> str:
+def stack_text(observation: Observation, looks: Sequence[RankLook], *, most_frames: int) -> str:
     """The class's stack, innermost frame first, with the kept locals of its first member; the others' below it."""
     first, *others = looks
     frames = first.thread.frames
-    lines = [f"{name_of(first)}  at {first.sample.at_s:.1f} s, {first.sample.source}"]
+    lines = [f"{name_of(first)}  {moment(observation, first.sample.at_s)}, {first.sample.source}"]
     lines += [f"  {frame_line(frame)}" for frame in frames[:most_frames]]
     if len(frames) > most_frames:
         lines.append(f"  … {len(frames) - most_frames} outer frames left out")
     for other in others:
-        lines.append(f"{name_of(other)}  at {other.sample.at_s:.1f} s, the same path")
+        lines.append(f"{name_of(other)}  {moment(observation, other.sample.at_s)}, the same path")
         lines += [f"  {frame_line(frame)}" for frame in other.thread.frames[:most_frames] if frame.locals]
     return "\n".join(lines)
 

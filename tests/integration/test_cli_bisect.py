@@ -40,7 +40,9 @@ def test_it_finds_the_commit_and_every_way_to_see_it_agrees(tmp_path: Path) -> N
     assert f"`{culprit[:10]}` (regression)" in page
     assert "+crawling" in page and "-healthy" in page
     tags = {token.content.strip() for token in MarkdownIt("gfm-like").parse(page) if token.type == "html_block"}
-    assert all(tag.startswith(("<details>\n<summary>", "<details open>\n<summary>", "</details>")) for tag in tags), tags
+    assert all(tag.startswith(("<details>\n<summary>", "<details open>\n<summary>", "</details>")) for tag in tags), (
+        tags
+    )
 
     document = json.loads(case.run("report", str(folder), "--json").out)
     assert [one["sha"] for one in document["commits"]] == [culprit]

@@ -65,7 +65,7 @@ def sentence_of(a: ComparedSide, b: ComparedSide, *, names: tuple[str, str], rat
     if ratio is None:
         return f"To the first token: {beside}; no factor can be told from these{why_none}"
     (fast, faster), (slow, slower) = sorted(sides, key=lambda side: side[1].seconds or 0.0)
-    if _overlap(faster, slower):
+    if "forecast" in (faster.source, slower.source) and _overlap(faster, slower):
         return f"To the first token: {beside}; the forecast's range holds both, so no difference is claimed"
     if ratio < NOISE:
         return f"To the first token: {beside}; one run each, so a factor of {ratio:.2f} may be noise"

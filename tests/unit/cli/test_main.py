@@ -36,7 +36,7 @@ def no_gpu_and_no_config(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         (("repro", "--baseline-s", "-1"), "--baseline-s: found -1"),
         (("repro", "--baseline-s", "0"), "--baseline-s: found 0"),
         (("repro", "--timeout-s", "0"), "--timeout-s: patience.timeout_s: found 0"),
-        (("report", "--format", "html", "x"), "html"),
+        (("report", "--format", "pdf", "x"), "--format': 'pdf' is not one of"),
         (("nonsense",), "nonsense"),
     ],
 )

@@ -73,13 +73,15 @@ def test_a_page_goes_where_it_is_told(slow: Path, tmp_path: Path) -> None:
     assert path.read_text() == run(slow) == run(slow, "-o", "-")
 
 
-def test_what_is_not_for_a_terminal_goes_into_the_folder(slow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_for_a_terminal_goes_into_the_folder(
+    slow: Path, fast: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     for form, name in FILES.items():
         command.report([slow], form=form)
         assert SUSPECT in (slow / name).read_text()
     with pytest.raises(UsageError, match="not for a terminal"):
-        command.report([slow, slow], form=Format.HTML)
+        command.report([slow, fast], form=Format.HTML)
 
 
 @pytest.mark.parametrize(
@@ -87,12 +89,19 @@ def test_what_is_not_for_a_terminal_goes_into_the_folder(slow: Path, monkeypatch
     [
         (["a", "b", "c"], UsageError, "one is reported, two are compared"),
         (["nowhere"], RunFolderError, "no run folder"),
+        (["same", "./same"], UsageError, "same is named twice"),
     ],
 )
 def test_what_cannot_be_reported_is_told(args: list[str], error: type[SparkdiagError], says: str) -> None:
     with pytest.raises(error, match=says) as raised:
         command.report([Path(arg) for arg in args])
     assert raised.value.remedy
+
+
+def test_two_formats_at_once_are_refused(slow: Path) -> None:
+    with pytest.raises(UsageError, match="--json and --format html"):
+        command.report([slow], form=Format.HTML, as_json=True)
+    assert json.loads(run(slow, "--json", "--format", "json")) == json.loads(run(slow, "--json"))
 
 
 def test_a_folder_in_the_pages_place_is_told(slow: Path, tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def test_a_run_beside_itself_is_no_difference(stored: StoredRun) -> None:
     assert found.stack_difference == ()
     assert any("nothing that this table knows differs" in text for text in found.caveats)
     assert "times as long" not in found.sentence
+    assert ("forecast" in found.sentence) == (found.a.first_token.source == "forecast")
 
 
 def test_prompts_of_different_length_give_no_factor() -> None:

@@ -74,7 +74,7 @@ def test_the_sentence_stands_on_page_and_terminal_and_a_disagreement_with_it() -
 
 def test_the_section_has_ranks_kernels_findings_and_what_could_not_be_recorded() -> None:
     body = ledger_markdown(run(ledger()))
-    assert "| 7 of 3 layers | not tried 7 " in body and "4.5 s on the host" in body
+    assert "| 7, each of 3 layers | not tried 7 " in body and "4.5 s on the host" in body
     assert "**disagree**" in body and "Could not be recorded" in body and "never called" in body
     assert "Some calls have no line" in body
 

@@ -73,7 +73,7 @@ def test_a_refused_pyspy_stands_on_the_first_screen_with_what_to_type() -> None:
 def test_what_was_done_to_the_servers_priority_is_told() -> None:
     priority = ServerPriority(nice=10, because="the server's own scheduling group (autogroup-7) is now at nice 10")
     stored = with_sampling(MEASURED, server_priority=priority)
-    assert "(autogroup-7) is now at nice 10" in render_markdown(stored)
+    assert "(`autogroup-7`) is now at nice 10" in render_markdown(stored)
     found = document(stored)
     assert found["server_priority"]["nice"] == 10
     assert found["sampling"]["share"] == pytest.approx(0.01)

@@ -173,7 +173,7 @@ def test_an_answer_is_shown_beside_what_was_expected() -> None:
 
 def test_a_crash_shows_the_last_words_of_the_server() -> None:
     page = render_markdown(EVERY["crashed"])
-    assert "The server ended at 62.0 s by signal `SIGKILL`.\n\n```text\nkilled\n```" in page
+    assert "The server ended 4.0 s after sending by signal `SIGKILL`.\n\n```text\nkilled\n```" in page
 
 
 def test_a_run_without_a_verdict_still_shows_the_scenarios_function() -> None:
