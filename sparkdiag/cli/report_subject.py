@@ -26,9 +26,15 @@ class OneRun:
 class TwoRuns:
     """Two runs beside each other."""
 
-    comparison: "Comparison"
     a: "StoredRun"
     b: "StoredRun"
+
+    @property
+    def comparison(self) -> "Comparison":
+        """Made of the two as they are here: of public ones nothing else can come of it."""
+        from sparkdiag.reporting.comparison.compare import compare
+
+        return compare(self.a, self.b)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +57,7 @@ def read_subject(folders: list[Path], *, with_trials: bool = False) -> Subject:
     """
     from sparkdiag.cli.judged_again import judged_again
     from sparkdiag.recording.listed_bisection import is_bisection_folder
-    from sparkdiag.reporting.comparison.compare import compare
+    from sparkdiag.recording.read import read_run
 
     bisections = [folder for folder in folders if is_bisection_folder(folder)]
     if len(folders) == 1 and bisections:
@@ -62,31 +68,28 @@ def read_subject(folders: list[Path], *, with_trials: bool = False) -> Subject:
             remedy=f"sparkdiag report {bisections[0]}, or name two folders of its trials/",
         )
     if len(folders) == 1:
-        stored = _run(folders[0])
+        stored = read_run(folders[0])
         return OneRun(folder=folders[0], run=stored, again=judged_again(stored))
-    a, b = (_run(folder) for folder in folders)
-    return TwoRuns(comparison=compare(a, b), a=a, b=b)
+    a, b = (read_run(folder) for folder in folders)
+    return TwoRuns(a=a, b=b)
 
 
 def made_public(subject: Subject, *, not_secret: frozenset[str]) -> "tuple[Subject, Redactions]":
     """``subject`` without secrets and without what tells whose machine it was; and what went.
 
-    ``not_secret``: fingerprints of texts that a person has looked at and found harmless.
+    What is made of a run (ledger, agreement, comparison) is made after that: it cuts and combines, and of a secret that
+    was cut nobody can tell that it is one. ``not_secret``: fingerprints of texts that a person has found harmless.
     """
     from sparkdiag.evidence.base import Value
+    from sparkdiag.evidence.stored import StoredRun
     from sparkdiag.recording.identities import identities_here
     from sparkdiag.reporting.public import public_values
+    from sparkdiag.reproducing.ending import compared
 
     parts = {name: part for name, part in vars(subject).items() if isinstance(part, Value)}
     made, went = public_values(*parts.values(), identities=identities_here(), accepted=not_secret)
-    return type(subject)(**{**vars(subject), **dict(zip(parts, made, strict=True))}), went
-
-
-def _run(folder: Path) -> "StoredRun":
-    from sparkdiag.recording.read import read_run
-    from sparkdiag.reproducing.ending import compared
-
-    return compared(read_run(folder))
+    whole = (compared(part) if isinstance(part, StoredRun) else part for part in made)
+    return type(subject)(**{**vars(subject), **dict(zip(parts, whole, strict=True))}), went
 
 
 def _bisection(folder: Path, *, with_trials: bool) -> OneBisection:
@@ -109,10 +112,12 @@ def _trial(folder: Path, result: "TrialResult | None") -> "StoredRun | None":
     """The run of a trial, unless its folder has gone or lies outside (a document names any path it likes)."""
     if result is None or result.run_dir is None:
         return None
+    from sparkdiag.recording.read import read_run
+
     path = folder / result.run_dir
     if not path.resolve().is_relative_to(folder.resolve()):
         return None
     try:
-        return _run(path)
+        return read_run(path)
     except RunFolderError:
         return None

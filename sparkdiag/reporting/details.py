@@ -19,7 +19,7 @@ from sparkdiag.reporting.stack_view import RankLook, name_of, rank_classes, stac
 from sparkdiag.reporting.timeline_rows import Row, rows, thinned
 from sparkdiag.reporting.where_samples import suspect_function, trees_text, worker_trees
 
-__all__ = ["Section", "folded", "sections"]
+__all__ = ["Section", "folded", "parts", "sections"]
 
 T = TypeVar("T")
 _LOOKS_A_CLASS = 16
@@ -29,7 +29,12 @@ _LOG_CHARS = 8000
 
 def sections(stored: StoredRun) -> tuple[Section, ...]:
     """In reading order; parts with nothing to say are not there."""
-    return sections_of((*_findings(stored), *_facts(stored)))
+    return sections_of(parts(stored))
+
+
+def parts(stored: StoredRun) -> tuple[Part, ...]:
+    """All there are, in reading order; some have nothing to say."""
+    return (*_findings(stored), *_facts(stored))
 
 
 def _findings(stored: StoredRun) -> Iterable[Part]:

@@ -28,7 +28,7 @@ __all__ = ["MOST_BYTES", "REPORT", "render_markdown"]
 REPORT = "report.md"
 _ITEM_CHARS = 300
 _MOST_PROBLEMS = 6
-_ROUTE_CHARS = 1500
+_ROUTE_CHARS, _LESS_CHARS = 1500, 300
 _MOST_WITNESSES = 6
 """With these the first screen alone stays below ``MOST_BYTES``, whatever it is made of."""
 
@@ -65,13 +65,17 @@ def _lines(stored: StoredRun) -> str:
     prompt, stacks = prompt_text(stored), not_by_pyspy(stored.observation.sampling)
     lines = (
         f"**Scope.** {prose(scope, at_most=_ROUTE_CHARS)}." if scope else "",
-        f"**Route.** {prose(route, at_most=_ROUTE_CHARS)}." if route else "",
+        f"**Route.** {prose(route, at_most=_ROUTE_CHARS if _compared(stored) else _LESS_CHARS)}." if route else "",
         f"**Ledger.** {prose(ledger, at_most=LONGEST_LINE)}." if ledger else "",
         f"**Prompt.** {prose(prompt)}." if prompt is not None else "",
         _answer(stored),
         f"**Stacks** were {prose(stacks, at_most=1000)}." if stacks else "",
     )
     return "\n\n".join(filter(None, lines))
+
+
+def _compared(stored: StoredRun) -> bool:
+    return stored.agreement is not None and stored.agreement.answer != "not compared"
 
 
 def _judged_again(stored: StoredRun, judged_again: StoredRun) -> str:

@@ -3,6 +3,8 @@
 Nothing from a dump reaches the page except through ``safe_text``.
 """
 
+from collections.abc import Sequence
+
 from sparkdiag.evidence.diagnosis import CANNOT_TELL, Diagnosis, Reason
 from sparkdiag.reporting import triage_phrases as phrases
 from sparkdiag.reporting.fitted import Form, Section, fitted, folded
@@ -41,7 +43,7 @@ def diagnosis_answer(found: Diagnosis) -> tuple[str, ...]:
     blocks = (
         f"**Meaning.** {prose(phrases.meaning(found).rstrip('.'), at_most=600)}."
         + (f" {prose(found.reason, at_most=600)}" if found.reason else ""),
-        f"**Next**: {code(found.next_step, at_most=1000)}",
+        _next(found.next_step),
         f"**See** {code(found.reference)}" if found.reference else "",
     )
     return tuple(filter(None, blocks))
@@ -52,12 +54,24 @@ def diagnosis_evidence(found: Diagnosis, most: int = _MOST_REASONS) -> tuple[str
     blocks = (
         _reasons("For", found.reasons_for[:most] if found.kind not in CANNOT_TELL else ()),
         _reasons("Against", found.reasons_against[:most]),
-        "\n".join(f"- *ranks*: {prose(one.text)}" for one in found.classes[:most]),
+        _listed("Ranks", [one.text for one in found.classes[:most]]),
         _differences(found),
         _processes(found, most=most + _ROWS_AT_ONCE - _MOST_REASONS),
-        "\n".join(f"- *caveat*: {prose(text)}" for text in found.caveats[:_MOST_CAVEATS]),
+        _listed("Caveats", found.caveats[:_MOST_CAVEATS]),
     )
     return tuple(filter(None, blocks))
+
+
+def _listed(title: str, texts: Sequence[str]) -> str:
+    return "\n".join([f"**{title}**", "", *(f"- {prose(text)}" for text in texts)]) if texts else ""
+
+
+def _next(step: str) -> str:
+    """A command, and after a colon what it answers; or words alone."""
+    command, colon, why = step.partition(": ")
+    if not colon or not command.startswith("sparkdiag "):
+        return f"**Next**: {prose(step, at_most=1000)}"
+    return f"**Next**: {code(command, at_most=600)}: {prose(why, at_most=600)}"
 
 
 def _reasons(title: str, reasons: tuple[Reason, ...]) -> str:

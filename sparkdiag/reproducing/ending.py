@@ -46,5 +46,5 @@ def _stored_run(folder: RunFolder, record: RunRecord) -> StoredRun:
 def keep_report(folder: RunFolder, stored: StoredRun) -> tuple[Path | None, tuple[str, ...]]:
     """Write ``report.md``, fit to be posted: its path, None where it could not be; and all that was not written."""
     shown, _ = public(stored, identities=identities_here())
-    path = folder.write_report(REPORT, render_markdown(shown))
+    path = folder.write_report(REPORT, render_markdown(compared(shown)))
     return (path if path.is_file() else None), folder.problems

@@ -71,9 +71,18 @@ def sentence_of(a: ComparedSide, b: ComparedSide, *, names: tuple[str, str], rat
         return f"To the first token: {beside}; one run each, so a factor of {ratio:.2f} may be noise"
     least = "at least " if slower.source == "at least" else ""
     return (
-        f"{slow} takes {least}{ratio:.1f} times as long to the first token as {fast}: "
+        f"{slow} takes {least}{ratio:.1f} times as long to the first token as {fast}{_range(faster, slower)}: "
         f"{time_text(slower)} against {time_text(faster)}"
     )
+
+
+def _range(faster: ComparedTime, slower: ComparedTime) -> str:
+    """`` (14.2 to 27.3 by the forecast's range)``, where one of the two is foreseen."""
+    if "forecast" not in (faster.source, slower.source):
+        return ""
+    low = (slower.low_s or slower.seconds or 0.0) / (faster.high_s or faster.seconds or 1.0)
+    high = (slower.high_s or slower.seconds or 0.0) / (faster.low_s or faster.seconds or 1.0)
+    return f" ({low:.1f} to {high:.1f} by the forecast's range)"
 
 
 def _overlap(faster: ComparedTime, slower: ComparedTime) -> bool:

@@ -1,6 +1,7 @@
 """What a page is made of, as values: the template draws each kind in its way. Pure.
 
-Every text in them is text: the template escapes it. Only ``Figure.markup`` is markup, made by ``svg.element``.
+Every text in them is text: the template escapes it. Only ``Figure.markup`` is markup, made by ``svg.element``, and
+``Written.markup``.
 """
 
 from collections.abc import Sequence
@@ -55,6 +56,16 @@ class Pre:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Written:
+    """A part of the Markdown report; ``markup`` is made by ``written.written``."""
+
+    kind: Literal["written"] = "written"
+    title: str
+    markup: Markup
+    folded: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
 class Figure:
     """A picture. ``clickable``: with a field to search in and a way back, for the script."""
 
@@ -74,7 +85,7 @@ class Beside:
     right: Figure
 
 
-Block = Facts | Points | Table | Pre | Figure | Beside
+Block = Facts | Points | Table | Pre | Written | Figure | Beside
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from sparkdiag.reporting.pictures.svg import element, hint, number
 ROW = 19.0
 MOST_BOXES = 1500
 MOST_DEPTH = 120
-_LETTER = 7.2
+_LETTER = 7.8
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,11 @@ def forecast_figure(
     y = Scale(0.0, 100.0, _BOTTOM, _TOP)
     parts = [_frame(x, y, about=layout.about), *_healthy(stored, x, y), *_foreseen(stored, points, x, y)]
     drawn = path([(at, share * 100) for at, share in thinned_curve(points)], x=x, y=y)
-    told = f"measured: {points[-1][1]:.1%} of the work after {seconds(points[-1][0])}"
-    parts.append(element("path", hint(told), d=drawn, class_="curve measured"))
+    told = f"{points[-1][1]:.1%} of the work after {seconds(points[-1][0])}"
+    told += "" if is_seen(points) else "; nothing was seen in between"
+    parts.append(
+        element("path", hint(told), d=drawn, class_="curve measured" if is_seen(points) else "curve unseen-way")
+    )
     parts.append(
         element(
             "circle", hint(told), cx=x.at(points[-1][0]), cy=y.at(points[-1][1] * 100), r=3.5, class_="measured-end"
@@ -60,6 +63,11 @@ def measured(stored: StoredRun, course: Sequence[CoursePoint]) -> tuple[Point, .
     if not points and forecast is not None and verdict is not None and verdict.decided_at_s is not None:
         points = [(max(0.0, verdict.decided_at_s - client.sent.t_s), forecast.fraction_done)]
     return ((0.0, 0.0), *points) if points else ()
+
+
+def is_seen(points: Sequence[Point]) -> bool:
+    """Whether the way was seen, and not its two ends alone."""
+    return len(points) > 2
 
 
 def end_of(stored: StoredRun, points: Sequence[Point]) -> float:

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const LETTER = 7.2;
+  const LETTER = 7.8;
   const root = document.documentElement;
   root.classList.add("scripted");
 

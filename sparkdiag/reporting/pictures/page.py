@@ -27,6 +27,9 @@ from sparkdiag.reporting.pictures.forecast_figure import end_of, measured
 from sparkdiag.reporting.pictures.layout import NARROW
 from sparkdiag.reporting.pictures.slide import slide
 from sparkdiag.reporting.pictures.tracks import window_of, with_highs
+from sparkdiag.reporting.pictures.written import diagnosis_of, parts_of
+from sparkdiag.reporting.unsampled import watched_headline
+from sparkdiag.reporting.where_samples import suspect_function
 
 Tone = Literal["bad", "good", "open"]
 _LONGEST = 20_000
@@ -35,15 +38,15 @@ _LONGEST = 20_000
 def run_page(stored: StoredRun, *, judged_again: StoredRun | None = None) -> str:
     """A run: verdict and answers, evidence, timeline, progress, flame graph, and all numbers below."""
     run = of_run.gone_through(stored)
-    palette = palette_of(run.bands, suspect=of_run.suspect_of(stored))
+    palette = palette_of(run.bands, suspect=suspect_function(stored))
     blocks: list[Block] = [
         of_run.answers(stored),
+        *diagnosis_of(stored),
         *of_run.evidence(stored, judged_again),
         of_run.timeline_figure(run, window=window_of(stored), palette=palette),
         of_run.progress_figure(run),
         of_run.flame_figure(run, palette=palette),
-        *of_run.tables(run),
-        *of_run.closing(stored),
+        *parts_of(stored),
     ]
     return _rendered(
         Page(
@@ -114,7 +117,7 @@ def _compared(found: Comparison, *, names: tuple[str, str]) -> list[Block]:
 
 
 def _side_by_side(a: StoredRun, b: StoredRun, *, names: tuple[str, str]) -> list[Block]:
-    suspect = of_run.suspect_of(a) or of_run.suspect_of(b)
+    suspect = suspect_function(a) or suspect_function(b)
     runs = of_run.gone_through(a), of_run.gone_through(b)
     palette = palette_of([*runs[0].bands, *runs[1].bands], suspect=suspect)
     windows = with_highs(a, window_of(a)), with_highs(b, window_of(b))
@@ -143,6 +146,8 @@ def _side_by_side(a: StoredRun, b: StoredRun, *, names: tuple[str, str]) -> list
 
 def _title(stored: StoredRun) -> str:
     verdict = stored.record.verdict
+    if stored.record.diagnosis is not None and stored.observation.client.sent is None:
+        return f"watch: {watched_headline(stored.record.diagnosis)}"
     where = f" in {verdict.function}" if verdict is not None and verdict.function else ""
     return f"{headline(stored)}{where}"
 

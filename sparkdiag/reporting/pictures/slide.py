@@ -14,6 +14,7 @@ from sparkdiag.reporting.pictures.layout import NARROW, Layout
 from sparkdiag.reporting.pictures.svg import element, joined, number
 from sparkdiag.reporting.pictures.timeline import Drawn, timeline
 from sparkdiag.reporting.pictures.tracks import window_of
+from sparkdiag.reporting.where_samples import suspect_function
 
 SIZE = (1600.0, 900.0)
 _MARGIN, _HEAD = 40.0, 124.0
@@ -33,7 +34,7 @@ def slide(stored: StoredRun, *, title: str, style: str) -> str:
         stored,
         bands,
         window=window_of(stored),
-        palette=palette_of(bands, suspect=of_run.suspect_of(stored)),
+        palette=palette_of(bands, suspect=suspect_function(stored)),
         layout=_WIDER,
     )
     right = forecast_figure(stored, course, layout=NARROW)

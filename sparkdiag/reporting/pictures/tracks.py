@@ -99,7 +99,7 @@ def curve_tracks(stored: StoredRun, window: Window, *, progress: Sequence[Point]
             whole=sent.tokens if sent is not None else 0,
         ),
     ]
-    if progress:
+    if len(progress) > 2:  # its two ends alone are no curve
         tracks.append(_progress(progress))
     gpus = stored.observation.gpus
     if gpus:
@@ -124,7 +124,7 @@ def marks_of(stored: StoredRun, window: Window) -> tuple[Mark, ...]:
     client, record, seen = stored.observation.client, stored.record, stored.observation
     ends = {"finished": "answer complete", "cancelled": "cancelled", "error": "request failed"}
     found = [
-        (seen.ready_at_s, "server ready"),
+        (seen.ready_at_s if not record.watched else None, "server ready"),
         (client.sent.t_s if client.sent is not None else None, "prompt sent"),
         (client.first_token_s, "first token"),
         (client.end.t_s if client.end is not None else None, ends[client.end.how] if client.end is not None else ""),

@@ -48,7 +48,8 @@ def test_the_bad_ones_forecast_stands_beside_the_good_ones_measured_time() -> No
     assert good.seconds == COMPLETED.observation.client.time_to_first_token_s
     assert found.ratio is not None
     assert found.ratio == pytest.approx((bad.seconds or 0) / (good.seconds or 1))
-    assert found.sentence.startswith(f"DCP 2 takes {found.ratio:.1f} times as long to the first token as DCP 1: ")
+    times = f"{found.ratio:.1f} times as long to the first token"
+    assert found.sentence.startswith(f"DCP 2 takes {times} as DCP 1 (25.0 to 34.5 by the forecast's range): ")
     assert "(forecast, " in found.sentence
     assert "(measured)" in found.sentence
     assert [row.what for row in found.rows if row.differs][:1] == ["verdict"]
@@ -96,6 +97,7 @@ def test_a_factor_is_claimed_only_where_the_ranges_leave_one(a: ComparedTime, b:
     assert ratio >= NOISE
     assert fast.source != "at least"
     assert (slow.low_s or slow.seconds or 0) > (fast.high_s or fast.seconds or 0)
+    assert ("by the forecast's range" in text) == ("forecast" in (fast.source, slow.source))
     assert ("at least" in text) == (slow.source == "at least")
 
 

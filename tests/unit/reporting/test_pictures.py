@@ -42,7 +42,8 @@ class _Outline(HTMLParser):
         self.open: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(f"{tag}[{' '.join(sorted(name for name, _ in attrs))}]")
+        if tag != "code":  # whatever is no plain word stands in one
+            self.tags.append(f"{tag}[{' '.join(sorted(name for name, _ in attrs))}]")
         for name, value in attrs:
             self.named.append((name, value or ""))
             if name in ("href", "src", "xlink:href", "action", "srcset", "data", "poster"):
