@@ -25,26 +25,27 @@ def read_stream(
     problems: list[str],
     *,
     take: Callable[[bytes], object],
-    passes: Callable[[bytes], bool] | None = None,
+    wanted: Callable[[list[bytes]], Iterable[int]] | None = None,
 ) -> None:
-    """Hands every line but the header, and but those that ``passes`` says to pass over, to ``take``, which raises
-    ``ValueError`` for one that cannot be read; what was wrong is added to ``problems``."""
+    """Hands every line but the header to ``take``, which raises ``ValueError`` for one that cannot be read; what was
+    wrong is added to ``problems``. ``wanted``: which of so many lines to take, by their indices."""
     name = f"{stream}.jsonl"
     bad: list[int] = []
     last = 0
     try:
-        for last, line in enumerate(lines_of(folder / name, problems), start=1):
-            if passes is not None and passes(line):
-                continue
-            if last == 1:
-                if _is_headed(line, name, problems):
-                    continue
-                problems.append(f"{name} has no header line")
-            try:
-                take(line)
-            except ValueError:  # pydantic's among them
-                if line and not line.isspace():
-                    bad.append(last)
+        for lines in _lists_of_lines(folder / name, problems):
+            for index in range(len(lines)) if wanted is None else wanted(lines):
+                line = lines[index]
+                if index + last == 0:
+                    if _is_headed(line, name, problems):
+                        continue
+                    problems.append(f"{name} has no header line")
+                try:
+                    take(line)
+                except ValueError:  # pydantic's among them
+                    if line and not line.isspace():
+                        bad.append(last + index + 1)
+            last += len(lines)
         if last == 0:
             problems.append(f"{name} is empty")
     except FileNotFoundError:
@@ -68,17 +69,19 @@ def _is_headed(line: bytes, name: str, problems: list[str]) -> bool:
     return True
 
 
-def lines_of(path: Path, problems: list[str]) -> Iterator[bytes]:
-    """Lines without their ends; a longer one than any of ours comes in pieces. Raises ``OSError``."""
+def _lists_of_lines(path: Path, problems: list[str]) -> Iterator[list[bytes]]:
+    """Lines without their ends, many at a time: of most lines of a long run nothing is wanted, and each step costs. A
+    longer one than any of ours comes in pieces. Raises ``OSError``."""
     carried = b""
     for block in _blocks(path, problems):
-        *lines, carried = (carried + block).split(b"\n")
-        yield from lines
+        lines = (carried + block).split(b"\n")
+        carried = lines.pop()
+        yield lines
         if len(carried) > LONGEST_LINE:
-            yield carried
+            yield [carried]
             carried = b""
     if carried:
-        yield carried
+        yield [carried]
 
 
 def count_of(path: Path, patterns: Iterable[bytes]) -> Counter[bytes]:

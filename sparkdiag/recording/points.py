@@ -1,6 +1,7 @@
 """``timeline.jsonl`` read back: what happened is read whole; of readings that come every second, of a very long run an
 even part."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from sparkdiag.recording.lines import count_of, read_stream, validated
 
 MOST_POINTS = 20_000
 """Of a kind: a reading a second for five hours."""
+POINTS_OF_MORE = 10_000
+"""Of a kind, where there are more than those: no picture has as many columns."""
 MOST_EVENTS = 200_000
 """Of all other lines together. The first of them are read."""
 _TIMELINE: TypeAdapter[Any] = TypeAdapter(TimelineLine)
@@ -36,15 +39,17 @@ class Points:
         """How many readings of ``kind`` there are, where only a part of them was read."""
         return next((self._seen[begin] for begin in self._keep_each if _KINDS[_BEGINS[begin]] is kind), None)
 
-    def passes(self, line: bytes) -> bool:
-        """Whether ``line`` is a reading that is passed over. Of a long run nearly all are."""
-        begin = line[:_TOLD_BY]
-        each = self._keep_each.get(begin)
-        if each is None:
-            return False
-        seen = self._seen[begin]
-        self._seen[begin] = seen + 1
-        return seen % each != 0
+    def wanted(self, lines: list[bytes]) -> Iterable[int]:
+        """The indices of those that are not readings to be passed over. Of a long run nearly all are."""
+        if not self._keep_each:
+            return range(len(lines))
+        begins = [line[:_TOLD_BY] for line in lines]
+        found = [index for index, begin in enumerate(begins) if begin not in self._keep_each]
+        for kind, each in self._keep_each.items():
+            of_kind = [index for index, begin in enumerate(begins) if begin == kind]
+            found += of_kind[-self._seen[kind] % each :: each]
+            self._seen[kind] += len(of_kind)
+        return sorted(found)
 
     def take(self, line: bytes) -> None:
         """One line. Raises ``ValueError`` where it cannot be read."""
@@ -60,8 +65,9 @@ def read_points(folder: Path, problems: list[str], *, most: int = MOST_POINTS) -
     """Everything in ``timeline.jsonl``, in its order."""
     begins = {b'\n{"event":"%s",' % kind: kind for kind in _KINDS}
     counts = count_of(folder / "timeline.jsonl", begins)
-    points = Points({kind: -(-counts[begin] // most) for begin, kind in begins.items()})
-    read_stream(folder, "timeline", problems, take=points.take, passes=points.passes)
+    many = min(most, POINTS_OF_MORE)
+    points = Points({kind: -(-counts[begin] // many) for begin, kind in begins.items() if counts[begin] > most})
+    read_stream(folder, "timeline", problems, take=points.take, wanted=points.wanted)
     if points.left_out:
         problems.append(f"timeline.jsonl: more than {MOST_EVENTS} events; {points.left_out} later ones were left out")
     return points

@@ -9,8 +9,9 @@ from sparkdiag.recording.lines import count_of, parsed, read_stream
 from sparkdiag.recording.stack_reader import StackReader
 
 MOST_SAMPLES = 20_000
-"""A look a second at each of four processes for over an hour. Each one more costs whoever renders 5 KB and a tenth of a
-millisecond."""
+"""A look a second at each of four processes for over an hour: so many are read whole, and judged again."""
+SAMPLES_OF_MORE = 10_000
+"""Of more than those: no picture shows as many, and each one more costs whoever renders 5 KB and half a millisecond."""
 _HEAD = re.compile(
     rb'\{"process":(\d{1,18}),"started_s":([\d.e+-]{1,30}),"ended_s":([\d.e+-]{1,30}),'
     rb'"source":"(?:py-spy|in-process)","error":(null|"(?:[^"\\]|\\.){0,2000}"),"late":(true|false)'
@@ -81,15 +82,15 @@ class Samples:
         head = _HEAD.match(line)
         if head is None or line[-1:] != b"}":
             return False
-        number, began, ended, error, late, fresh, *first = head.groups()
+        number, began, ended, error, late, fresh, places, frames, heads, threads = head.groups()
         pid, started_s, ended_s = int(number), float(began), float(ended)
         in_time = self._is_in_time(started_s, ended_s)
         if in_time and self._seen.get(pid, 0) % self._keep_each == 0:
             return False
         if fresh is not None:
             self._lines.forget()
-        if first[0] is not None:
-            self._lines.learn(line, first=(int(first[0]), int(first[1]), int(first[2]), int(first[3])))
+        if places is not None:
+            self._lines.learn(line, first=(int(places), int(frames), int(heads), int(threads)))
         self._late += late == b"true"
         self._failed += error != b"null"
         self._count(pid, started_s, ended_s, in_time=in_time)
@@ -103,7 +104,7 @@ class Samples:
         self._taken += 1
         if ended_s - started_s > self._longest_s:
             self._longest_s = ended_s - started_s
-        if math.isfinite(ended_s) and (self.last_s is None or ended_s > self.last_s):
+        if (self.last_s is None or ended_s > self.last_s) and math.isfinite(ended_s):
             self.last_s = ended_s
         before = self._seen.get(pid, 0)
         if in_time:
@@ -116,7 +117,8 @@ def read_samples(
     folder: Path, problems: list[str], *, from_s: float, until_s: float | None, most: int = MOST_SAMPLES
 ) -> Samples:
     """Those of ``stacks.jsonl`` that started at ``from_s`` or later and ended by ``until_s``."""
-    keep_each = -(-count_of(folder / "stacks.jsonl", [b"\n"])[b"\n"] // most)
-    samples = Samples(from_s=from_s, until_s=until_s, keep_each=max(1, keep_each))
+    lines = count_of(folder / "stacks.jsonl", [b"\n"])[b"\n"]
+    keep_each = 1 if lines <= most else -(-lines // min(most, SAMPLES_OF_MORE))
+    samples = Samples(from_s=from_s, until_s=until_s, keep_each=keep_each)
     read_stream(folder, "stacks", problems, take=samples.take)
     return samples

@@ -25,6 +25,10 @@ V = TypeVar("V", bound=Value)
 
 _SHARED = (Frame, ThreadStack)
 """Many samples show the same ones."""
+_SHARED_KINDS = frozenset(_SHARED)
+_PLACE = tuple(name for name in Frame.model_fields if name not in ("line", "locals"))
+_NUMBERS = frozenset({int, float, bool, type(None)})
+"""The kinds of what cannot hold a text. Nearly all that was kept of a frame's variables is of them."""
 _NAMING = ("name", "key")
 _HOST_OPTIONS = frozenset({"--host", "--master-addr", "--master_addr", "--data-parallel-address"})
 _WHY = "long and random, of no known shape"
@@ -71,6 +75,9 @@ class _Walk:
         self._accepted = accepted
         self._done: dict[int, Value] = {}
         self._looked: set[str] = set()
+        self._places: dict[tuple[str | None, ...], dict[str, object]] = {}
+        self._plain: set[tuple[object, ...]] = set()
+        """A field and the keys below it, that stay as they are and tell of nothing secret."""
         self._path: list[str] = []
         self._unclassified: dict[str, Unclassified] = {}
 
@@ -95,12 +102,27 @@ class _Walk:
         if shared and (known := self._done.get(id(value))) is not None:
             return cast("V", known)
         changes: dict[str, object] = {}
-        for name in _text_fields(type(value)):
-            self._field(value, name, changes)
+        if isinstance(value, Frame):
+            self._frame(value, changes)
+        else:
+            for name in _text_fields(type(value)):
+                self._field(value, name, changes)
         made = value.model_copy(update=changes) if changes else value
         if shared:
             self._done[id(value)] = made
         return made
+
+    def _frame(self, frame: Frame, changes: dict[str, object]) -> None:
+        """Where it is, many frames say; what its variables were, only this one."""
+        place = tuple([getattr(frame, name) for name in _PLACE])
+        known = self._places.get(place)
+        if known is None:
+            known = self._places[place] = {}
+            for name in _PLACE:
+                self._field(frame, name, known)
+        changes.update(known)
+        if frame.locals:
+            self._field(frame, "locals", changes)
 
     def _field(self, value: Value, name: str, changes: dict[str, object]) -> None:
         old = getattr(value, name)
@@ -138,7 +160,7 @@ class _Walk:
             return self._string(value, field)
         if isinstance(value, Value):
             return self.value(value)
-        if isinstance(value, Mapping):
+        if isinstance(value, (dict, Mapping)):  # the abstract class is slow to ask
             return self._mapping(value, field)
         if isinstance(value, (list, tuple)):
             return self._sequence(value, field)
@@ -161,9 +183,14 @@ class _Walk:
 
     def _sequence(self, items: list[Any] | tuple[Any, ...], field: str) -> Any:
         made: Sequence[Any]
-        if items and all(isinstance(item, StackSample) for item in items):
+        kinds = frozenset(map(type, items))
+        if not any(map(_may_hold_text, kinds)) and not (kinds <= _NUMBERS and is_telling(field)):
+            return items
+        if kinds == {StackSample}:
             made = self._samples(items)
-        elif items and all(isinstance(item, str) for item in items):
+        elif kinds <= _SHARED_KINDS:
+            made = [self._done.get(id(item)) or self.value(item) for item in items]
+        elif all(isinstance(item, str) for item in items):
             made = self._argv(items, field)
         else:
             made = [self._any(item, field) for item in items]
@@ -183,6 +210,9 @@ class _Walk:
         return made
 
     def _mapping(self, document: Mapping[Any, Any], field: str) -> Mapping[Any, Any]:
+        shape = (field, *document)
+        if shape in self._plain:
+            return self._below_plain_keys(document, field)
         if field in ENV_FIELDS:
             document = self._env({str(name): str(value) for name, value in document.items()}, field)
         named = next((str(document[key]) for key in _NAMING if "value" in document and key in document), "")
@@ -194,6 +224,21 @@ class _Walk:
             self._path.append("…" if any(doubtful(str(key))) else str(new_key))
             under = named if key == "value" and named else str(key)
             made[new_key] = self._any(value, field if field == _PLAIN or is_telling(field) else under)
+            self._path.pop()
+        if made != document:
+            return made
+        if not _tells(field, document):
+            self._plain.add(shape)
+        return document
+
+    def _below_plain_keys(self, document: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+        """Tens of thousands of frames have the same variables, and a number below such a name is only a number."""
+        if _NUMBERS.issuperset(map(type, document.values())):
+            return document
+        made: dict[str, Any] = {}
+        for key, value in document.items():
+            self._path.append(key)
+            made[key] = self._any(value, field if field == _PLAIN else key)
             self._path.pop()
         return document if made == document else made
 
@@ -225,27 +270,49 @@ def _texts(root: Value) -> set[str]:
         value = left.pop()
         if isinstance(value, str):
             found.add(value)
+        elif isinstance(value, (list, tuple)):
+            left += _without_repeats(value, seen)
         elif isinstance(value, Value):
             if isinstance(value, _SHARED):
                 if id(value) in seen:
                     continue
                 seen.add(id(value))
             left += [getattr(value, name) for name in _text_fields(type(value))]
-        elif isinstance(value, Mapping):
-            left += [*map(str, value), *value.values()]
-        elif isinstance(value, (list, tuple)):
-            left += _without_repeats(value)
+        elif isinstance(value, (dict, Mapping)):
+            found.update(map(str, value))
+            left += [below for below in value.values() if type(below) not in _NUMBERS]
     return found
 
 
-def _without_repeats(values: Sequence[Any]) -> Iterable[Any]:
-    """``values``; where they are samples, in their place what they hold, each thread once."""
-    if not values or not all(isinstance(value, StackSample) for value in values):
+def _without_repeats(values: Sequence[Any], seen: set[int]) -> Iterable[Any]:
+    """``values`` but those that were ``seen``; where they are samples, in their place what they hold, each thread
+    once."""
+    kinds = frozenset(map(type, values))
+    if not any(map(_may_hold_text, kinds)):
+        return ()
+    if kinds <= _SHARED_KINDS:
+        return [value for value in values if id(value) not in seen]
+    if kinds != {StackSample}:
         return values
     others = [name for name in _text_fields(StackSample) if name != "threads"]
     threads = {id(thread): thread for sample in values for thread in sample.threads}
     texts = {getattr(sample, name) for sample in values for name in others}
     return (*threads.values(), *texts)
+
+
+def _tells(field: str, keys: Iterable[Any]) -> bool:
+    """Whether what stands below ``keys`` has to be looked at one by one, whatever it is."""
+    names = (field, *keys)
+    return (
+        field in ENV_FIELDS
+        or "value" in names
+        or any(not isinstance(name, str) or is_telling(name) or any(doubtful(name)) for name in names)
+    )
+
+
+@lru_cache(maxsize=256)
+def _may_hold_text(kind: type) -> bool:
+    return kind not in _NUMBERS and not (issubclass(kind, Value) and not _text_fields(kind))
 
 
 @lru_cache(maxsize=256)
