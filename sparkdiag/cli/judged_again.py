@@ -13,6 +13,8 @@ def judged_again(stored: "StoredRun") -> "StoredRun | None":
 
     if stored.observation.in_part is not None and stored.observation.in_part.keeps_from_judging:
         return None  # its problems say so
+    if stored.record.verdict is not None and any(".jsonl" in problem for problem in stored.problems):
+        return None  # less is left than the verdict rests on
     if stored.record.watched:
         return _watched_again(stored)
     scenario = scenario_of(stored)

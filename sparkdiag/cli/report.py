@@ -61,16 +61,18 @@ def report(
     subject = read_subject(runs, with_trials=form is Format.HTML)
     shown, went = made_public(subject, not_secret=frozenset(not_secret or ()))
     if show_redactions:
-        typer.echo(_redactions_json(went) if as_json else _redactions_text(went))
-        return
-    page = rendered(shown, form)
-    path = _place(output, form, subject)
+        page = (_redactions_json(went) if as_json else _redactions_text(went)) + "\n"
+        path = None if output is None or str(output) == "-" else output
+    else:
+        page = rendered(shown, form)
+        path = _place(output, form, subject)
     if path is None:
         typer.echo(page, nl=False)
     else:
         _write(path, page)
         typer.echo(f"written: {path}", err=True)
-    _warn(went)
+    if not show_redactions:
+        _warn(went)
 
 
 def _place(output: Path | None, form: Format, subject: Subject) -> Path | None:
@@ -86,7 +88,12 @@ def _place(output: Path | None, form: Format, subject: Subject) -> Path | None:
 
 def _write(path: Path, page: str) -> None:
     from sparkdiag.recording.folder import replace
+    from sparkdiag.recording.listing import is_evidence
 
+    if is_evidence(path):
+        raise UsageError(
+            f"{path} is what a run or a bisection was recorded in", remedy="name another file: --output FILE"
+        )
     try:
         if path.exists() and not path.is_file():
             path.write_text(page, encoding="utf-8")  # a pipe or a device; a folder is refused by the system

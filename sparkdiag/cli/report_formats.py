@@ -21,9 +21,9 @@ class Format(StrEnum):
 
 FILES = {
     Format.HTML: "report.html",
-    Format.SVG: "timeline.svg",
-    Format.SPEEDSCOPE: "stacks.speedscope.json",
-    Format.TRACE: "run.trace.json",
+    Format.SVG: "report.svg",
+    Format.SPEEDSCOPE: "report.speedscope.json",
+    Format.TRACE: "report.trace.json",
 }
 """Where a page goes that is not for a terminal, in the run's folder."""
 

@@ -83,7 +83,7 @@ class LoopFinding(Value):
             rate = "" if self.per_s is None else f", {self.per_s:.3g}/s"
             return f"{self.variable} {self.first} -> {self.last} from call to call of {self.function}{rate} (inferred)"
         rate = "" if self.per_s is None else f", {self.per_s:.3g}/s"
-        left = "" if self.left_s is None else f", {self.left_s:.0f} s left at that rate"
+        left = "" if self.left_s is None else f", {self.left_s:.0f} s left of this call at that rate"
         mark = " (inferred)" if self.inferred else ""
         return f"{self.variable} {self.first} -> {self.last}{bound} in {self.function}{rate}{left}{mark}"
 

@@ -24,7 +24,7 @@ from sparkdiag.recording.folder import POSTED, RECORD
 from sparkdiag.recording.in_use import TIMELINE
 from sparkdiag.recording.record import LARGEST_RECORD, open_regular
 
-_FILE = rf"({'|'.join(map(re.escape, (JOURNAL, DOCUMENT, REPORT, POSTED)))})"
+_FILE = rf"({'|'.join(map(re.escape, (JOURNAL, DOCUMENT, REPORT, POSTED)))}|report\.html)"
 _WRITTEN_BY_US = re.compile(rf"{_FILE}|{re.escape(LOCK)}|\.{_FILE}\.[a-z0-9_]{{8}}")
 _BEGIN = b'{"event":"begun"'
 

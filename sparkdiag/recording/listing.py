@@ -10,9 +10,10 @@ from typing import Literal
 from sparkdiag.evidence.base import Value
 from sparkdiag.evidence.bisection import Bisection
 from sparkdiag.evidence.run import RunRecord
+from sparkdiag.recording.bisection import DOCUMENT, JOURNAL
 from sparkdiag.recording.events import EVERY_STREAM, STREAMS
 from sparkdiag.recording.folder import POSTED, RECORD, SERVER_LOG
-from sparkdiag.recording.in_use import is_held
+from sparkdiag.recording.in_use import TIMELINE, is_held
 from sparkdiag.recording.listed_bisection import bisection_facts, is_bisection_folder, trial_folders
 from sparkdiag.recording.record import UNKNOWN_VERSION, header_lines, is_header, read_record, record_document
 
@@ -20,9 +21,16 @@ State = Literal["running", "finished", "interrupted", "failed", "killed", "damag
 FOLDER_NAME = re.compile(r"(\d{8}T\d{6}Z)-[A-Za-z0-9.-]+-dcp\d+(-\d+)?")
 """Also of a bisection's folder, whose name goes on with ``bisect-``."""
 _PLAIN = "|".join(map(re.escape, (RECORD, SERVER_LOG, POSTED)))
-_FILE = rf"({_PLAIN}|report\.[a-z]+|({'|'.join(EVERY_STREAM)})\.jsonl)"
+_FILE = rf"({_PLAIN}|report\.[a-z]+(\.json)?|({'|'.join(EVERY_STREAM)})\.jsonl)"
 WRITTEN_BY_US = re.compile(rf"{_FILE}|\.{_FILE}\.[a-z0-9_]{{8}}")
 """Names of a run's files, and of the temporary ones that a writer killed between write and rename leaves."""
+
+
+def is_evidence(path: Path) -> bool:
+    """Whether ``path`` is a file that a run or a bisection was recorded in, which no page may replace."""
+    beside = (RECORD, TIMELINE, JOURNAL)
+    kept = (RECORD, SERVER_LOG, POSTED, JOURNAL, DOCUMENT, *(f"{stream}.jsonl" for stream in EVERY_STREAM))
+    return path.name in kept and any((path.parent / name).exists() for name in beside)
 
 
 class ListedRun(Value):

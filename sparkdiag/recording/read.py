@@ -63,7 +63,7 @@ def _read(folder: Path) -> StoredRun:
     client: list[Any] = []
     read_stream(folder, "client", problems, take=lambda line: client.append(validated(line, _CLIENT)))
     observation = _observation(record, points, samples, client).model_copy(
-        update={"dispatch": _dispatch(_read_ledger(folder, problems))}
+        update={"dispatch": _dispatch(_read_ledger(folder, problems, asked=_has_ledger(record)))}
     )
     told = in_part_sentence(observation)
     return StoredRun(
@@ -77,12 +77,17 @@ def _read(folder: Path) -> StoredRun:
     )
 
 
-def _read_ledger(folder: Path, problems: list[str]) -> list[DispatchLine]:
-    """Only a run with the probe has one, and only from the probe's first line on."""
+def _read_ledger(folder: Path, problems: list[str], *, asked: bool) -> list[DispatchLine]:
+    """Only a run with the probe has one, and only from the probe's first line on; ``asked``: it was to write one."""
     lines: list[DispatchLine] = []
-    if (folder / "dispatch.jsonl").is_file():
+    if asked or (folder / "dispatch.jsonl").is_file():
         read_stream(folder, "dispatch", problems, take=lambda line: lines.append(validated(line, _DISPATCH)))
     return lines
+
+
+def _has_ledger(record: RunRecord) -> bool:
+    """Whether the run came so far, with the probe, that its ledger must have begun."""
+    return record.dcp is not None and "SPARKDIAG_PROBE_LEDGER" in record.server_env
 
 
 def _observation(record: RunRecord, points: Points, samples: Samples, client: list[Any]) -> Observation:

@@ -6,7 +6,7 @@ from sparkdiag.evidence.bisection import Bisection, Has, TrialResult
 def telling_trials(found: Bisection) -> tuple[TrialResult | None, TrialResult | None]:
     """(without what was looked for, with it): a search ends beside the change, so the latest are nearest to it.
 
-    Only those that were sampled and left a folder of their own.
+    Only those of the search that were sampled and left a folder of their own: a confirmation runs otherwise.
     """
     return _latest(found, "no"), _latest(found, "yes")
 
@@ -14,6 +14,12 @@ def telling_trials(found: Bisection) -> tuple[TrialResult | None, TrialResult | 
 def _latest(found: Bisection, has: Has) -> TrialResult | None:
     for trial in reversed(found.trials):
         result = trial.result
-        if trial.has == has and result.watched and result.run_dir is not None and result.reused_from is None:
+        if (
+            trial.purpose in ("end", "search")
+            and trial.has == has
+            and result.watched
+            and result.run_dir is not None
+            and result.reused_from is None
+        ):
             return result
     return None

@@ -44,7 +44,7 @@ def compare(a: StoredRun, b: StoredRun) -> Comparison:
 def names_of(left: dict[str, str], right: dict[str, str]) -> tuple[str, str]:
     """What to call the two: by the first thing of those that may be the cause in which they differ."""
     for what, name in (("DCP size", "DCP {}"), ("revision", "{}"), ("vLLM", "vLLM {}"), ("prompt", "{}")):
-        one, other = left[what].removesuffix(" (proved)"), right[what].removesuffix(" (proved)")
+        one, other = (side[what].removesuffix(" (proved)").removesuffix(" (not proved)") for side in (left, right))
         if one != other and facts.UNKNOWN not in (one, other):
             return name.format(one), name.format(other)
     return "A", "B"
@@ -77,7 +77,7 @@ def _samples(observation: Observation) -> tuple[StackSample, ...]:
 def _settings(a: StoredRun, b: StoredRun) -> list[ComparedRow]:
     """Options and variables of the server that are not the same, where both runs know theirs."""
     left, right = facts.settings_of(a), facts.settings_of(b)
-    if not left or not right:
+    if not left or not right or a.record.watched or b.record.watched:  # nobody gave those, or read them all
         return []
     differing = [name for name in sorted({*left, *right}) if left.get(name) != right.get(name)]
     return [

@@ -120,7 +120,7 @@ def table_of(stored: StoredRun) -> dict[str, str]:
         "fused path": fused(stored),
         "kernel by the source": predicted(stored),
         "prompt": prompt(stored),
-        "chunk": f"{sizes.get('chunk_tokens', UNKNOWN)} tokens",
+        "chunk": f"{sizes['chunk_tokens']} tokens" if "chunk_tokens" in sizes else UNKNOWN,
         "TP size": str(sizes.get("tp", UNKNOWN)),
         "scenario": str(record.scenario.get("name", UNKNOWN)),
         "environment": str(record.environment.get("spec", UNKNOWN)),

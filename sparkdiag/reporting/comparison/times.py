@@ -1,5 +1,7 @@
 """The times of two runs beside each other: measured, foreseen, or at least so long. Pure."""
 
+import math
+
 from sparkdiag.evidence.comparison import ComparedSide, ComparedTime
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.reporting.phrases import leading_forecast, seconds
@@ -21,7 +23,8 @@ def first_token(stored: StoredRun) -> ComparedTime:
         forecast = leading_forecast(verdict.forecasts)
         return ComparedTime(seconds=forecast.best_s, low_s=forecast.low_s, high_s=forecast.high_s, source="forecast")
     if client.sent is not None and (verdict is None or verdict.outcome != "crashed"):
-        waited_s = stored.observation.now_s - client.sent.t_s
+        until_s = min(stored.observation.now_s, client.end.t_s if client.end is not None else math.inf)
+        waited_s = until_s - client.sent.t_s
         return ComparedTime(seconds=waited_s, source="at least") if waited_s > 0 else ComparedTime()
     return ComparedTime()
 

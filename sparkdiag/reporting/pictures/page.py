@@ -21,7 +21,7 @@ from sparkdiag.harmless.printable import printable
 from sparkdiag.reporting.phrases import headline, verdict_sentence
 from sparkdiag.reporting.pictures import run_blocks as of_run
 from sparkdiag.reporting.pictures.bisection_blocks import bisection_blocks, bisection_lead, bisection_title
-from sparkdiag.reporting.pictures.blocks import Beside, Block, Page, Table
+from sparkdiag.reporting.pictures.blocks import Beside, Block, Facts, Page, Table
 from sparkdiag.reporting.pictures.colours import palette_of
 from sparkdiag.reporting.pictures.forecast_figure import end_of, measured
 from sparkdiag.reporting.pictures.layout import NARROW
@@ -85,7 +85,8 @@ def bisection_page(
     blocks: list[Block] = [*bisection_blocks(found)]
     if comparison is not None and good is not None and bad is not None:
         names = ("without it", "with it")
-        blocks += [*_compared(comparison, names=names), *_side_by_side(good, bad, names=names)]
+        shown = [(name, PurePath(run.run_dir).name) for name, run in zip(names, (good, bad), strict=True)]
+        blocks += [Facts(rows=shown), *_compared(comparison, names=names), *_side_by_side(good, bad, names=names)]
     tone: Tone = "good" if found.outcome == "found" else "open"
     about = f"scenario {found.scenario}" if found.scenario else ""
     return _rendered(

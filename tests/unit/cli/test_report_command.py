@@ -14,6 +14,8 @@ from sparkdiag.cli.report_subject import OneBisection, read_subject
 from sparkdiag.errors import RunFolderError, SparkdiagError, UsageError
 from sparkdiag.evidence.bisection import Bisection
 from sparkdiag.recording.bisection import DOCUMENT, JOURNAL, TRIALS
+from sparkdiag.recording.listed_bisection import foreign_beside_trials
+from sparkdiag.recording.listing import foreign_entries
 from sparkdiag.reporting.telling_trials import telling_trials
 from tests.unit.reporting.sample_bisections import FOUND
 from tests.unit.reporting.sample_runs import COMPLETED, CRAWLING, SUSPECT
@@ -163,3 +165,31 @@ def test_what_is_left_out_is_listed_in_place_of_the_page(slow: Path) -> None:
     document = json.loads(run(slow, "--show-redactions", "--json"))
     assert document["redactions"]["counts"]["home folder"] > 0
     assert document["redactions"]["unclassified"] == []
+
+
+@pytest.mark.parametrize("name", ["run.json", "stacks.jsonl", "timeline.jsonl", "client.jsonl", "dispatch.jsonl"])
+def test_no_page_replaces_what_a_run_was_recorded_in(slow: Path, name: str) -> None:
+    before = {path.name: path.read_bytes() for path in slow.iterdir()}
+    with pytest.raises(UsageError, match="was recorded in"):
+        command.report([slow], form=Format.HTML, output=slow / name)
+    assert {path.name: path.read_bytes() for path in slow.iterdir()} == before
+
+
+def test_what_is_left_out_goes_to_a_file_too(slow: Path, tmp_path: Path) -> None:
+    assert run(slow, "--show-redactions", "-o", tmp_path / "x.txt") == ""
+    assert "home folder" in (tmp_path / "x.txt").read_text()
+
+
+def test_a_run_that_lost_a_stream_is_not_judged_again(slow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = slow / "stacks.jsonl"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    page = run(slow)
+    assert "stacks.jsonl" in page
+    assert "Judged again" not in page
+
+
+def test_where_a_page_goes_by_itself_is_known_as_ours(slow: Path, tmp_path: Path) -> None:
+    for name in FILES.values():
+        (slow / name).write_text("x")
+    assert foreign_entries([(path.name, True) for path in slow.iterdir()]) == ()
+    assert foreign_beside_trials([(FILES[Format.HTML], True), (TRIALS, False)]) == ()

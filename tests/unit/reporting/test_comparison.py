@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkdiag.evidence.client import ResponseEnd
 from sparkdiag.evidence.comparison import ComparedSide, ComparedTime, Comparison
 from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.evidence.verdict import Forecast
@@ -110,6 +111,12 @@ def test_a_run_cut_short_took_at_least_so_long() -> None:
     sent = CRAWLING.observation.client.sent
     assert sent is not None
     assert (time.source, time.seconds) == ("at least", pytest.approx(CRAWLING.observation.now_s - sent.t_s))
+    end = ResponseEnd(t_s=sent.t_s + 3, how="cancelled")
+    client = CRAWLING.observation.client.model_copy(update={"end": end})
+    cancelled = stored.model_copy(
+        update={"observation": stored.observation.model_copy(update={"client": client, "now_s": sent.t_s + 60})}
+    )
+    assert first_token(cancelled).seconds == pytest.approx(3.0), "nobody waited any longer"
     one = Forecast(low_s=1, best_s=2, high_s=3, fraction_done=0.1, source="loop-variables")
     told = blind.model_copy(update={"forecasts": (one,), "outcome": "crashed"})
     crashed = stored.model_copy(update={"record": stored.record.model_copy(update={"verdict": told})})
