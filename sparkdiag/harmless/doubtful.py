@@ -14,6 +14,8 @@ from collections.abc import Iterator
 _SHORTEST = 20
 _SHORTEST_JOINED = 20
 _CANDIDATE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9]|[_+/=~-](?=[A-Za-z0-9])){19,}={0,2}")
+_HASH_AND_KEY = re.compile(r"(?<![\w.])[0-9a-f]{32}\.(?=[A-Za-z0-9]{0,15}[A-Z])[A-Za-z0-9]{16}(?![\w.])")
+"""As keys of GLM's own service are written: neither half is doubtful alone."""
 _DATA = re.compile(r"\bdata:[\w/+.-]{0,60};base64,[A-Za-z0-9+/=]*")
 _HASH = re.compile(r"(?:\d{0,5}g|0x)?(?:[0-9a-f]{7,40}|[0-9a-f]{64}|[0-9A-F]{7,40}|[0-9A-F]{64})")
 """As git, a wheel's record and an address in memory are written."""
@@ -55,6 +57,8 @@ def doubtful(text: str) -> Iterator[str]:
         return
     if "base64," in text:
         text = _DATA.sub("", text)
+    if "." in text:
+        yield from _HASH_AND_KEY.findall(text)
     for match in _CANDIDATE.finditer(text):
         token = match[0]
         if token.startswith("Z") and text[: match.start()].endswith("_"):  # what a C++ compiler makes of a name

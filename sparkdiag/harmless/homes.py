@@ -9,28 +9,71 @@ from collections.abc import Callable, Iterator
 
 from sparkdiag.harmless.placeholders import USER, Placeholders
 
-_SEP = r"(?:/|\\{1,4}/?|%2F|%5C)"
-_NAME = r"(?!\.{1,3}(?![\w]))[^\s/\\\"'`<>|:;,*?%&(){}\[\]=!#…]+"
+_SEP = r"(?:/(?:\.?/){0,3}|\\{1,4}/?|%2F|%5C|\\u002f)"
+_FIRST = r"(?:(?<!:)/(?:\.?/){1,3}|/|\\{1,4}/?|%2F|%5C|\\u002f)"
+"""The first of a path: the two behind a scheme are not its own."""
+_NAME = r"(?!\.{1,3}(?![\w]))(?:(?-i:[A-Z]{2,16})\\{1,2}(?=[\w.-]{1,64}/))?[^\s/\\\"'`<>|:;,*?%&(){}\[\]=!#…]+"
+"""A domain of Windows may stand before it."""
 _TOP = r"(?:(?<![\w.~/\\\]-])|(?<=://)|(?<=%2F%2F))"
+_GLUED = r"(?:(?<=\.\.)|(?<=-[ILFB])|(?<=-isystem)|(?<=-iquote)|(?<=-idirafter)|(?<=-include)|(?<=--prefix))"
+"""What a path may hang on to: a compiler's option, or the way up."""
 _MOUNTS = (
     r"(?:/(?:data|mnt|nfs|net|export|exports|var|usr|lustre|gpfs|scratch|shared?|storage|work|system|private|media|beegfs"
-    r"|cephfs|fs\d*|ssd\d*|nvme\d*|raid\d*|vol\d*|volume\d*)(?:/[\w.-]{1,64}){0,2}?)"
+    r"|cephfs|fs\d*|ssd\d*|nvme\d*|raid\d*|vol\d*|volume\d*|afs|fsx|efs)(?:/[\w.-]{1,64}){0,2}?"
+    r"|/(?:host|hostfs|rootfs|overlay|sysroot|srv|opt|snap|run/host|proc/\d{1,8}/root|cygdrive/[a-z]|[a-z]))"
 )
+_INITIAL = rf"(?:(?P<initial>[a-z]){_SEP}(?=(?P=initial)[\w-]))?"
+"""``/home/a/alice``."""
 _HOME = re.compile(
-    rf"{_TOP}(?P<above>{_MOUNTS})?(?P<folder>{_SEP}(?:homes?|users){_SEP})(?P<name>{_NAME})", re.IGNORECASE
+    rf"(?:{_TOP}(?P<above>{_MOUNTS})?(?P<folder>{_FIRST}(?:home\d?|homes|users){_SEP})|{_GLUED}{_SEP}home\d?{_SEP})"
+    rf"{_INITIAL}(?P<name>{_NAME})",
+    re.IGNORECASE,
 )
-_ROOT = re.compile(rf"{_TOP}(?:/|%2F)root(?![\w-]|\.\w)")
+_ROOT = re.compile(rf"(?:{_TOP}|{_GLUED})(?:/|%2F)root(?![\w-]|\.\w)")
 _WINDOWS = re.compile(
-    r"\b[A-Za-z](?::|%3A)(?P<sep>[\\/]{1,4}|%5C|%2F)Users(?:[\\/]{1,4}|%5C|%2F)"
+    r"\b[A-Za-z](?::|%3A)(?P<sep>[\\/]{1,4}|%5C|%2F)(?:Users|Documents and Settings)(?:[\\/]{1,4}|%5C|%2F)"
     r"(?P<name>[^\s\\/:*?\"'<>|%…`]+(?: [^\s\\/:*?\"'<>|%…`]+(?=[\\/]))?)",
     re.IGNORECASE,
 )
-_TILDE = re.compile(r"(?<![\w~/.-])~(?P<name>[A-Za-z_][\w.-]*)(?=/)")
-_TOLD = re.compile(
-    r"(?P<before>\b(?:USER|LOGNAME|USERNAME|SUDO_USER)=[\"']?|\buser(?:_?name)?=[\"']?"
-    r"|[\"'](?:user_?name|login|owner|logname)[\"']\s*:\s*[\"']|\b(?:uid|gid|groups)=\d+\("
-    r"|\btorchinductor_|\bpytest-of-|\bssh-?user[= ])(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)"
+_SHARED = re.compile(
+    r"(?P<above>(?<![\w:\\/])(?:\\\\|//){1,2}[\w.$-]{1,64}(?:[\\/]{1,2}[\w.-]{1,64})?)(?P<folder>[\\/]{1,2}(?:home|users)[\\/]{1,2})"
+    r"(?P<name>[^\s\\/:*?\"'<>|%…`]+)",
+    re.IGNORECASE,
 )
+"""On another machine: ``\\\\server\\Users\\alice``, ``//wsl$/Ubuntu/home/alice``."""
+_TILDE = re.compile(r"(?:(?<![\w~/.-])~(?P<name>[A-Za-z_][\w.-]*)(?=/)|(?<=\bcd )~(?P<alone>[A-Za-z_][\w.-]*))")
+_TOLD = re.compile(
+    r"(?P<before>\b(?:[A-Z]{1,16}_){0,4}(?:USER|LOGNAME|USERNAME)=[\"']?|\b(?:user(?:_?name)?|owner|author)=[\"']?"
+    r"|[\"'](?:user_?name|login|owner|author|logname|USER|LOGNAME|USERNAME|SUDO_USER|SLURM_JOB_USER)[\"']\s*:\s*[\"']"
+    r"|\b(?:uid|gid|groups)=\d+\(|\b(?:user ?name|login): (?=[\w.-]{1,64}[ \t]*(?:$|[,;)}\n]))|\bopened for user "
+    r"|\btorchinductor_|\bpytest-of-|\bhsperfdata_|/run/media/|\bchown (?:-R )?(?=[\w.-]{1,64}:)|\bsu - "
+    r"|\b(?:ssh|scp|rsync|sftp) (?=[\w.-]{1,64}@)"
+    r"|\bssh-?user[= ])(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)",
+    re.MULTILINE,
+)
+_TELLING_TEXT = (
+    "user logname owner author login uid= gid= groups= inductor_ pytest-of- hsperfdata_ /run/media/ chown ssh scp"
+)
+_TELLING = (*_TELLING_TEXT.split(), "su - ", "rsync", "sftp")
+_WORDS_OF = (
+    (("users", "settings"), _WINDOWS),
+    (("home", "users"), _SHARED),
+    (("home", "users"), _HOME),
+    (("~",), _TILDE),
+    (
+        _TELLING,
+        _TOLD,
+    ),
+)
+_SIGNED_TEXT = "Author|Commit|Committer|Signed-off-by|Co-authored-by|Reviewed-by|Acked-by|Tested-by|Reported-by|From"
+_SIGNED = re.compile(
+    rf"(?P<before>\b(?:{_SIGNED_TEXT}):\s{{1,8}})(?!\[user\])[^\s<>\[][^<>\n\[]{{0,80}}(?= <[^\s<>]{{1,200}}(?:@|%40))",
+    re.IGNORECASE,
+)
+"""A person's name beside an address, as git writes it."""
+_IN_PLACE = re.compile(r"(?:user(?:_?name)?|owner|author|login)[\"']?\s*[:=]")
+"""What a program calls a user may be any word: it goes where it stands and no further."""
+_TYPES = frozenset({"str", "string", "optional", "bytes", "any", "int", "self", "text", "varchar"})
 
 NOBODY = frozenset(
     {
@@ -44,10 +87,19 @@ NOBODY = frozenset(
         "huggingface", "conda", "miniconda", "venv", "vagrant", "somebody", "anonymous", "assistant", "tool", "prompt",
         "token", "tokens", "kernel", "rank", "name", "noreply", "you", "me", "self", "start", "stop", "run", "runs",
         "trials", "scratch", "work", "workspace", "project", "projects", "code", "repo", "cache", "config", "container",
+        "vllm-project",
     }
 )  # fmt: skip
 """Names that tell of nobody."""
-_WORDS = frozenset(
+_TRADE_TEXT = """
+llm llms inference infer deepseek sparse logits research ml ai nlp training train serving serve deploy deployment prod
+production staging error errors qwen llama mistral gemma mixtral phi glm kimi attention attn flash flashinfer cutlass
+indexer index scheduler executor batch decode prefill request requests response memory device backend compile compiled
+graph graphs operator ops tensor tensors expert experts router tokenizer eval benchmark bench speech vision audio image
+video chat agent agents team science hpc cluster storage admin ops infra platform monitoring openai anthropic mla fp8
+vllm-project transformers pytorch inductor dynamo site packages static dynamic fused fusion shared paged
+"""
+_WORDS = frozenset(_TRADE_TEXT.split()) | frozenset(
     {
         "max", "min", "will", "mark", "page", "art", "dean", "frank", "grant", "rob", "bill", "pat", "sum", "log",
         "chunk", "chase", "long", "small", "young", "king", "hunter", "hope", "grace", "dawn", "summer", "may", "april",
@@ -58,15 +110,22 @@ _WORDS = frozenset(
         "torch", "mla", "moe", "dcp", "top", "set", "get", "put", "add", "any", "all", "out", "one", "two", "six",
     }
 )  # fmt: skip
-"""First names and family names that are ordinary words: they go only where something tells that a user is meant."""
+"""Names that are ordinary words, or words of this trade: they go only where something tells that a user is meant."""
 
 
 def users_in(text: str) -> Iterator[str]:
     """User names that ``text`` gives away: of home folders, and where a word beside them tells it."""
-    for pattern in (_HOME, _WINDOWS, _TILDE, _TOLD):
+    for pattern in _patterns(text):
         for match in pattern.finditer(text):
-            if is_somebody(match["name"]):
-                yield match["name"]
+            name = (match["name"] or match["alone"]).rpartition("\\")[2]
+            if is_somebody(name) and not (pattern is _TOLD and (_is_code(name) or _IN_PLACE.search(match["before"]))):
+                yield name
+
+
+def _patterns(text: str) -> Iterator[re.Pattern[str]]:
+    """The patterns of which a word stands in ``text``: most texts have none."""
+    lower = text.lower()
+    return (pattern for words, pattern in _WORDS_OF if any(word in lower for word in words))
 
 
 def is_somebody(name: str) -> bool:
@@ -76,16 +135,19 @@ def is_somebody(name: str) -> bool:
 
 def without_homes(text: str, found: Placeholders) -> str:
     """``text`` with home folders as ``~``, and with user names that something beside them tells."""
-    if "sers" in text:
-        text = _WINDOWS.sub(lambda _match: found.home(), text)
-    lower = text.lower()
-    if "home" in lower or "users" in lower:
-        text = _HOME.sub(lambda match: _home(match, found), text)
-    if "root" in lower:
+    for pattern in _patterns(text):
+        text = pattern.sub(lambda match: _without(match, found), text)
+    if "root" in text.lower():
         text = _ROOT.sub(lambda _match: found.home(), text)
-    if "~" in text:
-        text = _TILDE.sub(lambda _match: found.home(), text)
-    return _TOLD.sub(lambda match: _told(match, found), text)
+    if " <" in text:
+        text = _SIGNED.sub(lambda match: match["before"] + found.user(), text)
+    return text
+
+
+def _without(match: re.Match[str], found: Placeholders) -> str:
+    if match.re is _TOLD:
+        return _told(match, found)
+    return _home(match, found) if match.re in (_HOME, _SHARED) else found.home()
 
 
 def _home(match: re.Match[str], found: Placeholders) -> str:
@@ -95,7 +157,13 @@ def _home(match: re.Match[str], found: Placeholders) -> str:
 
 
 def _told(match: re.Match[str], found: Placeholders) -> str:
-    return match["before"] + found.user() if is_somebody(match["name"]) else match[0]
+    name = match["name"]
+    return match["before"] + found.user() if is_somebody(name) and not _is_code(name) else match[0]
+
+
+def _is_code(name: str) -> bool:
+    """``username: str``, ``owner=self._owner``."""
+    return name.lower() in _TYPES or name.startswith(("self.", "_"))
 
 
 def known_users(names: frozenset[str]) -> Callable[[str, Placeholders], str]:

@@ -2,15 +2,13 @@
 
 A name is a host's where it is known to be one, where its place tells it (a URL, ``host=``, before a port), or where its
 form does: an internal suffix, a Kubernetes pod, ``ip-10-1-2-3``. Public sites and what means this machine stay.
-
-Four numbers with dots are an address, unless a version is meant: behind ``version``, ``v``, ``==`` and its like, behind
-a name and a dash (``cublas-12.8.4.1``), behind CUDA's or a driver's name. In doubt they are an address.
 """
 
-import ipaddress
 import re
 from collections.abc import Callable, Iterator
 
+from sparkdiag.harmless.addresses import is_v4
+from sparkdiag.harmless.host_places import CERTAIN, DOMAIN, HOST, LABEL, TOLD, Places, is_domain
 from sparkdiag.harmless.placeholders import Placeholders
 
 PUBLIC_SITES = (
@@ -48,28 +46,28 @@ safetensors bin pt pth gguf ptx cubin svg png
 """
 _FILES = frozenset(_FILES_TEXT.split())
 _MODULES_TEXT = """
-threading torch vllm self cls config settings env conf asyncio gevent greenlet contextvars werkzeug numpy np tls _thread
-module cuda functional nn ops parameters params args kwargs
+threading torch vllm self cls path pathlib config settings env conf asyncio gevent greenlet contextvars werkzeug numpy
+np tls _thread module cuda functional nn ops parameters params args kwargs
 """
 _MODULES = frozenset(_MODULES_TEXT.split())
 """What stands before a ``.local`` of Python's."""
 
 _NO_VALUES_TEXT = (
-    "none null true false auto the a an is not no self cls args config cfg env envs os opts options params"
+    "none null true false auto the a an is not no self cls args config cfg env envs os opts options params option flag"
+    " argument parameter value and or to of for in str int string optional bytes any list tuple dict bool float type"
+    " info debug warning error critical trace fatal"
 )
 _NO_VALUES = frozenset(_NO_VALUES_TEXT.split())
 _ATTRIBUTES = frozenset({"host", "hostname", "addr", "address", "ip", "port", "name"})
 """``host=marker.host`` is code."""
 
-_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?"
-_HOST = rf"{_LABEL}(?:\.{_LABEL})*\.?"
 _URL = re.compile(
     r"(?P<before>\b(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,20})(?:://|%3A%2F%2F)(?:[^\s/?#@\"'<>`%]{1,200}(?:@|%40))?)"
-    rf"(?P<host>{_HOST})(?![\w-]|@)",
+    rf"(?P<host>{HOST})(?![\w-]|@)",
     re.IGNORECASE,
 )
 _SUFFIX = re.compile(
-    rf"(?<![\w./@%-])(?<!\\)(?P<host>(?:{_LABEL}\.){{1,8}}(?:internal|local|localdomain|lan|corp|intra|intranet|svc|home\.arpa"
+    rf"(?<![\w./@%-])(?<!\\)(?P<host>(?:{LABEL}\.){{1,8}}(?:internal|local|localdomain|lan|corp|intra|intranet|svc|home\.arpa"
     r"|compute\.amazonaws\.com|compute-1\.amazonaws\.com|elb\.amazonaws\.com|rds\.amazonaws\.com|cloudapp\.azure\.com"
     r"|cloudapp\.net|ts\.net|onprem))\.?(?![\w(\[-]|\.\w)",
     re.IGNORECASE,
@@ -87,33 +85,32 @@ _TOLD = re.compile(
     r"|master-addr|parallel-address|server_addr)[\"']?(?:=|\s*:\s*(?=[\"']?[\w.-]*[\d.-])|\s*:\s*(?=[\"']))[\"']?"
     rf"|\b(?:MASTER_ADDR|HOSTNAME|HOST|NODE_NAME|SLURMD_NODENAME|VLLM_HOST_IP)=[\"']?"
     r"|(?:(?<=--host )|(?<=--master-addr ))(?=[\w-]*[\d-]|[\w-]+\.\w))"
-    rf"(?P<host>(?=[\w.-]*[A-Za-z]){_HOST})(?![\w(\[-]|[\"']\{{)",
+    rf"(?P<host>(?=[\w.-]*[A-Za-z]){HOST})(?![\w(\[-]|[\"']\{{)",
     re.IGNORECASE,
 )
 _PORT = re.compile(
     r"(?<![\w./:@%+=~-])(?P<host>[a-z][a-z0-9]*(?:-[a-z0-9]+)+(?:\.[a-z0-9-]+)*)(?=:(?:[1-9]\d{3,4})(?![\w:.]))"
 )
 _AT = re.compile(
-    rf"(?P<user>(?<![\w.+@/-])[A-Za-z0-9_][\w.+-]{{0,63}}|\[user\]|\[redacted\])@(?P<host>{_HOST})(?![\w@-])"
+    rf"(?P<user>(?<![\w.+@/-])[A-Za-z0-9_][\w.+-]{{0,63}}|\"[A-Za-z][\w. +-]{{0,63}}\"|\[user\]|\[redacted\])"
+    rf"(?P<at>@|%40)(?P<host>{HOST})(?![\w@-])"
 )
 _SHELL = re.compile(r"(?P<user>(?<![\w.+@/-])[a-z_][\w.-]{0,31})@(?P<host>[A-Za-z0-9][\w-]{0,62})(?=:[~/]|[#$] )")
 
-_V4 = re.compile(r"(?<![\w.])(?P<v4>(?:\d{1,3}\.){3}\d{1,3})(?![\w]|\.\w|-[A-Za-z0-9])")
-_VERSION = re.compile(
-    r"(?:\b(?:version|versions|release|releases|driver|drivers|cuda|cudnn|cublas|nccl|cutlass|toolkit|runtime|firmware|vbios"
-    r"|kernel|build|v|ver|rev)[\"']?\s*[:=]?\s*[\"'(]?|[=<>~!]=\s*|(?<=[A-Za-z0-9])[-_+])\Z",
-    re.IGNORECASE,
+_ALL: Places = (
+    *CERTAIN,
+    (("://", "%3a"), _URL),
+    *TOLD,
+    (("host", "addr", "node"), _TOLD),
+    ((":",), _PORT),
+    ((".",), _SUFFIX),
+    (("-",), _FORMED),
+    ((".",), DOMAIN),
 )
-_V6 = re.compile(
-    r"(?<![\w:.])(?P<v6>(?:[0-9A-Fa-f]{1,4}:){1,7}(?::?[0-9A-Fa-f]{1,4}){0,7}:{0,2}(?:(?<=:)\d{1,3}(?:\.\d{1,3}){3})?"
-    r"|::ffff:\d{1,3}(?:\.\d{1,3}){3})(?P<zone>%[A-Za-z0-9_.-]{1,15})?(?![\w:])",
-    re.IGNORECASE,
-)
-_MAC = re.compile(
-    r"(?<![0-9A-Fa-f:-])(?:(?:[0-9A-F]{2}:){5,19}[0-9A-F]{2}|(?=[0-9-]*[A-F])(?:[0-9A-F]{2}-){5}[0-9A-F]{2}"
-    r"|(?:[0-9A-F]{4}:){3}[0-9A-F]{4})(?![0-9A-F:-])",
-    re.IGNORECASE,
-)
+_PLACES = frozenset(pattern for _, pattern in CERTAIN + TOLD)
+_ALONE = re.compile(r"[^,\s\[\]]+")
+_ACCOUNT = 12
+"""Digits of an account at a cloud."""
 _GPU = re.compile(r"\b(?:GPU|MIG(?:-GPU)?)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:/\d+/\d+)?", re.IGNORECASE)
 
 
@@ -127,21 +124,28 @@ def is_public(host: str) -> bool:
 
 def hosts_in(text: str) -> Iterator[str]:
     """Host names that ``text`` gives away and that can be told from other words wherever they stand."""
-    for pattern in (_URL, _SUFFIX, _FORMED, _TOLD, _PORT):
+    lower = text.lower()
+    for pattern in _patterns(CERTAIN, lower):
+        yield from (match["host"] for match in pattern.finditer(text) if _is_host(match))
+    for pattern in _patterns(_ALL[len(CERTAIN) :], lower):
         for match in pattern.finditer(text):
             name = match["host"].rstrip(".")
             if _is_host(match) and any(char in "0123456789-." for char in name):
-                yield name
+                yield from _ALONE.findall(name)
+
+
+def _patterns(places: Places, lower: str) -> Iterator[re.Pattern[str]]:
+    return (pattern for words, pattern in places if any(word in lower for word in words))
 
 
 def without_hosts(text: str, found: Placeholders) -> str:
     """``text`` without hosts that their place or their form tells, and without the numbers of GPUs."""
     if "-" in text:
         text = _GPU.sub(lambda match: found.gpu(match[0]), text)
-    if "@" in text:
+    if "@" in text or "%40" in text:
         text = _AT.sub(lambda match: _at(match, found), text)
         text = _SHELL.sub(lambda match: f"{_user(match, found)}@{found.host(match['host'])}", text)
-    for pattern in (_URL, _TOLD, _PORT, _SUFFIX, _FORMED):
+    for pattern in _patterns(_ALL, text.lower()):
         text = pattern.sub(lambda match: _host(match, found), text)
     return text
 
@@ -155,14 +159,16 @@ def _host(match: re.Match[str], found: Placeholders) -> str:
 
 def _is_host(match: re.Match[str]) -> bool:
     groups, host = match.groupdict(), match["host"].rstrip(".")
-    if is_public(host) or _V4.fullmatch(host) or host.isdecimal():
+    if is_public(host) or is_v4(host) or (host.isdecimal() and len(host) != _ACCOUNT):
         return False
     scheme = groups.get("scheme")
     if scheme is not None:
         return scheme.lower() not in _NO_NETWORK
     labels = host.lower().split(".")
-    if match.re is _TOLD:
-        return "_" not in host and labels[0] not in _NO_VALUES and labels[-1] not in _ATTRIBUTES
+    if match.re is DOMAIN:
+        return not ("_" in host or _MODULES.intersection(labels)) and is_domain(match, labels)
+    if match.re is _TOLD or match.re in _PLACES:
+        return not ("_" in host or labels[0] in _NO_VALUES or labels[-1] in _ATTRIBUTES or labels[-1] in _FILES)
     if match.re is _SUFFIX:
         return "svc" in labels or not ("_" in host or _MODULES.intersection(labels))
     return host.rsplit(".", 1)[-1].lower() not in _FILES
@@ -175,7 +181,7 @@ def _at(match: re.Match[str], found: Placeholders) -> str:
     if len(labels) < 2 or not (labels[-1].isalpha() and len(labels[-1]) > 1) or labels[-1].lower() in _FILES:
         return match[0]
     name = host if is_public(host) else found.host(host)
-    return f"{_user(match, found)}@{name}{match['host'][len(host) :]}"
+    return f"{_user(match, found)}{match['at']}{name}{match['host'][len(host) :]}"
 
 
 def _user(match: re.Match[str], found: Placeholders) -> str:
@@ -201,50 +207,6 @@ def known_hosts(names: frozenset[str]) -> Callable[[str, Placeholders], str]:
         return text
 
     return without_known
-
-
-def without_addresses(text: str, found: Placeholders) -> str:
-    """``text`` without addresses of the Internet's protocol, of either version, and of network devices."""
-    if ":" in text or "-" in text:
-        text = _MAC.sub(lambda match: found.address(match[0]), text)
-    if ":" in text:
-        text = _V6.sub(lambda match: _v6(match, found), text)
-    return _V4.sub(lambda match: _v4(match, found), text) if "." in text else text
-
-
-def _v6(match: re.Match[str], found: Placeholders) -> str:
-    try:
-        address = ipaddress.IPv6Address(match["v6"])
-    except ValueError:
-        return match[0]
-    if address.is_loopback or address.is_unspecified or not _is_given_out(address):
-        return match[0]
-    if address.ipv4_mapped is not None and _stays(address.ipv4_mapped):
-        return match[0]
-    return found.address(str(address))
-
-
-def _is_given_out(address: ipaddress.IPv6Address) -> bool:
-    """Whether an interface can have it: ``1::2`` and ``[2::4]`` are slices, ``add::fe`` is C++."""
-    if address.ipv4_mapped is not None:
-        return True
-    first = int(address) >> 112
-    return 0x2000 <= first <= 0x3FFF or first >= 0xFC00 or first == 0x64
-
-
-def _v4(match: re.Match[str], found: Placeholders) -> str:
-    try:
-        address = ipaddress.IPv4Address(match["v4"])
-    except ValueError:  # 535.104.5.1, 01.2.3.4
-        return match[0]
-    if _stays(address):
-        return match[0]
-    before = match.string[max(0, match.start() - 24) : match.start()]
-    return match[0] if _VERSION.search(before) else found.address(match["v4"])
-
-
-def _stays(address: ipaddress.IPv4Address) -> bool:
-    return address.is_loopback or address.is_unspecified
 
 
 def _any(names: set[str]) -> str:

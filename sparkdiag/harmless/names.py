@@ -22,7 +22,7 @@ _ALONE = frozenset(
     {
         "password", "passwords", "passwd", "passphrase", "passcode", "secret", "secrets", "credential", "credentials",
         "authorization", "authorisation", "apikey", "apikeys", "privatekey", "accesskey", "secretkey", "cookie",
-        "cookies", "bearer",
+        "cookies", "bearer", "creds", "requirepass", "masterauth", "passwort",
     }
 )  # fmt: skip
 _TAILS = ("password", "passwd", "secret", "apikey", "accesstoken", "authtoken", "hftoken", "apitoken", "csrftoken",
@@ -52,6 +52,8 @@ _LANGUAGE_TOKENS = frozenset(
         "query", "cached",
     }
 )  # fmt: skip
+_MEASURES = frozenset({"len", "length", "count"})
+"""What is known of a secret and is none."""
 _VARIABLE = re.compile(
     r"[A-Z0-9_]*(?:TOKEN(?!IZ)|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|APIKEY)[A-Z0-9_]*(?<!TOKENS)"
     r"|(?:[A-Z0-9]+_)+(?:KEY|KEYS|PASS|PAT|PWD|AUTH|COOKIE|HEADERS)(?:_[A-Z0-9]+)*"
@@ -75,6 +77,10 @@ def kind_of(name: str) -> Kind:
     if _VARIABLE.fullmatch(name):
         return "telling"
     words = [word.lower() for word in _WORDS.findall(name)]
+    if words[-1:] and words[-1] in _MEASURES:
+        return "plain"
+    if words == ["x", "auth"]:
+        return "telling"
     if any(word in _ALONE or word.endswith(_TAILS) for word in words):
         return "telling"
     for before, word in pairwise(words):

@@ -7,15 +7,19 @@ out everywhere.
 import re
 from collections.abc import Callable
 
+from sparkdiag.harmless.addresses import without_addresses
 from sparkdiag.harmless.homes import is_somebody, known_users, users_in, without_homes
-from sparkdiag.harmless.hosts import hosts_in, known_hosts, without_addresses, without_hosts
+from sparkdiag.harmless.hosts import hosts_in, known_hosts, without_hosts
 from sparkdiag.harmless.identities import Identities
 from sparkdiag.harmless.placeholders import Placeholders
 from sparkdiag.harmless.secrets import REDACTED, redact_text
 
-_SIGNED = re.compile(
-    r"(?P<url>\b[a-z][a-z0-9+.-]{1,10}://[^\s?#\"'<>`]{1,800})\?(?=[^\s\"'<>`]{0,4000}?(?:signature|sig|x-amz-[a-z-]{1,40}"
-    r"|x-goog-[a-z-]{1,40}|key-pair-id|awsaccesskeyid|googleaccessid|token|policy)=)(?:\[redacted\]|[^\s\"'<>`()\[\]])+",
+_QUERIED = re.compile(
+    r"(?P<url>\b[a-z][a-z0-9+.-]{1,10}://[^\s?#\"'<>`]{1,800}+)\?(?P<query>(?:\[redacted\]|[^\s\"'<>`()\[\]])++)",
+    re.IGNORECASE,
+)
+_SIGNING = re.compile(
+    r"(?:signature|sig|x-amz-[a-z-]{1,40}|x-goog-[a-z-]{1,40}|key-pair-id|awsaccesskeyid|googleaccessid|token|policy)=",
     re.IGNORECASE,
 )
 """A URL whose query signs it, or holds a token: all of the query goes, whose account it is included."""
@@ -57,7 +61,7 @@ class PublicText:
     def _public(self, text: str) -> str:
         if len(text) < 2:
             return text
-        signed = _SIGNED.sub(self._signed, text)
+        signed = _QUERIED.sub(self._signed, text) if "?" in text and "=" in text else text
         clean = redact_text(signed)
         self.secrets(signed, clean)
         clean = without_homes(clean, self.found)
@@ -71,5 +75,7 @@ class PublicText:
         return clean
 
     def _signed(self, match: re.Match[str]) -> str:
+        if _SIGNING.search(match["query"]) is None:
+            return match[0]
         self.found.counts["signed URL"] += 1
         return f"{match['url']}?{REDACTED}"

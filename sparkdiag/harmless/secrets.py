@@ -39,7 +39,7 @@ _HEADER = re.compile(
     re.IGNORECASE,
 )
 _PAIR = re.compile(
-    r"(?P<head>\b(?:name|key)[\"']?\s*[:=]\s*[\"']?(?P<name>[\w.-]{1,100})[\"']?\s*,\s*[\"']?value[\"']?\s*[:=]\s*+)",
+    r"(?P<head>\b(?:name|key)[\"']?\s*[:=]\s*[\"']?(?P<name>[\w.-]{1,100})[\"']?(?:\s*,\s*|(?<=[\"'])\s+)[\"']?value[\"']?\s*[:=]\s*+)",
     re.IGNORECASE,
 )
 
@@ -50,7 +50,7 @@ _FLAG_ITEM = re.compile(r"\s*+,\s*+(?![bru]?[\"']--)[bru]?(?:\"[^\"\n]*\"|'[^'\n
 
 _NAME = re.compile(
     r"(?<![\w.-])(?P<name>[\w.-]++)"
-    r"(?:\\*[\"']?\s*+(?:=>|:=|[:=])\s*+|(?P<list>\\*[\"'],\s*+(?=[bru]?[\"']))|%3[DdAa]|(?<=[\w-])>(?=[^\s<]))"
+    r"(?:\\*[\"']?\s*+(?:=>|:=|[:=：＝]|(?<=\s)->(?=\s))\s*+|(?P<list>\\*[\"'],\s*+(?=[bru]?[\"']))|%3[DdAa]|(?<=[\w-])>(?=[^\s<]))"
 )
 _HEX_ESCAPE = re.compile(r"(?:u?00)?[0-9A-Fa-f]{2}")
 _BARE = (
@@ -84,11 +84,18 @@ _BESIDE = re.compile(
     re.IGNORECASE,
 )
 _BESIDE_VALUE = re.compile(r"[A-Za-z0-9+/_~%.-]++={0,2}(?![=\w])")
+_FUNCTION = re.compile(r"_?[a-z][a-z0-9]{0,30}(?:_[a-z0-9]{1,30}){2,8}")
+"""What a signature may be of that is none of a message."""
 _LONG = re.compile(r"[A-Za-z0-9]{20,}")
 _OPEN = re.compile(
     r"(?P<indent>\s*(?:- )?)(?:.*[^\w.-])?\\*[\"']?(?P<dashes>--?)?(?P<name>[A-Za-z_][\w.-]*+)[\"']?"
     r"(?P<sep>\s*+(?:=>|:=|[:=])\s*+(?:[|>][+-]?\d?|[\[({\"']|\"\"\"|''')?)?\s*\\?\s*"
 )
+_NAMES_NEXT = re.compile(
+    r"\s*(?:- |[{,]\s*)?[\"']?(?:name|key)[\"']?\s*[:=]\s*[\"']?(?P<name>[\w.-]{1,100})[\"']?\s*,?\s*"
+)
+_VALUED = re.compile(r"\s*[\"']?value[\"']?\s*[:=]\s*(?!\[redacted\])(?=\S)", re.IGNORECASE)
+"""``- name: DB_PASSWORD`` and in the next line ``value: ...``, as containers' settings are written."""
 _LOG_LEVEL = re.compile(r"\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
 
 
@@ -126,6 +133,7 @@ class LineRedactor:
         self._value_lines = 0
         self._indent = 0
         self._first = False
+        self._named_before = False
 
     def __call__(self, line: str) -> str:
         """One line, its line end (if it has one) kept."""
@@ -133,6 +141,10 @@ class LineRedactor:
         end = line[len(body) :]
         if self._value_lines and (taken := self._continued(body)) is not None:
             return taken + end
+        if self._named_before:
+            self._named_before = False
+            if (valued := _VALUED.match(body)) is not None:
+                return valued[0] + REDACTED + end
         kept = self._without_key(body)
         if not _may_tell(body) and not hidden_characters(body, allowed="\t"):
             return kept + end
@@ -162,6 +174,8 @@ class LineRedactor:
 
     def _look_ahead(self, line: str) -> None:
         """Whether the line ends where a secret's value would begin: ``api_keys:`` of YAML, ``--api-key \\``."""
+        named = _NAMES_NEXT.fullmatch(line) if len(line) < _SHORT else None
+        self._named_before = named is not None and kind_of(named["name"]) == "telling"
         match = _OPEN.fullmatch(line[-_SHORT:])
         if match is None:
             return
@@ -325,6 +339,8 @@ def _words_on(line: str, value: re.Match[str], *, colon: bool, most: int) -> tup
 def _looks_secret(name: str, value: str) -> bool:
     if value[:1] in "[(" and "tokens" in name.lower():
         return any(looks_random(item) for item in _QUOTED.findall(value))
+    if _FUNCTION.fullmatch(value) and name.lower().endswith(("sig", "signature")):
+        return False
     return looks_random(value) or looks_chosen(name, value)
 
 

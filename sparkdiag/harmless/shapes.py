@@ -5,7 +5,7 @@ Every pattern is linear in the length of a line.
 
 import re
 
-from sparkdiag.harmless.names import is_basic, looks_random
+from sparkdiag.harmless.names import is_basic, kind_of, looks_random
 
 MARK = "[redacted]"
 
@@ -19,7 +19,9 @@ TELLTALES = (
     "dop_", "sg.", "r8_", "dckr_", "gocspx", "pplx-", "xai-", "csk-", "tvly-", "lsv2_", "dapi", "whsec_", "tgp_v1_",
     "shpat_", "sntrys_", "lin_api", "pcsk_", "figd_", "sq0", "jina_", "ntn_", "pmak-", "hvb.", "atatt", "pk_", "hooks",
     "telegram", "digest", "negotiate", "ntlm", "headers", "sessid", "session", "pw", ":aa", "ls__", "dp.pt.",
-    "--api", "--hf",
+    "--api", "--hf", "hrku-", "atbb", "tskey", "glsa_", "glc_", "nrak-", "ccipat", "rubygems_", "rpa_", "wandb_v1",
+    "fm2_", "fo1_", "ltai", "akid", "sbp_", "azdo", "setenv", "密码", "密碼", "パスワード", "пароль",
+    "contraseña", "mot de passe",
 )  # fmt: skip
 """A line without any of these (in lower case) is left as it is: nearly all of them. Far cheaper than the patterns."""
 _SHAPES = re.compile(
@@ -39,6 +41,10 @@ _SHAPES = re.compile(
     r"|tgp_v1_[A-Za-z0-9_-]{16,}|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{16,}|sntrys_[A-Za-z0-9+/=_-]{16,}|lin_api_[A-Za-z0-9]{16,}"
     r"|pcsk_[A-Za-z0-9_]{16,}|figd_[A-Za-z0-9_-]{16,}|sq0(?:atp|csp)-[A-Za-z0-9_-]{16,}|(?:jina|ntn)_[A-Za-z0-9]{20,}"
     r"|key-[0-9a-f]{32}|secret_[A-Za-z0-9]{40,}|ls__[0-9a-f]{32}|dp\.pt\.[A-Za-z0-9]{32,}"
+    r"|HRKU-[A-Za-z0-9_-]{20,}|ATBB[A-Za-z0-9]{28,}|tskey-[a-z]{2,12}-[A-Za-z0-9-]{16,}|gl(?:sa|c)_[A-Za-z0-9_]{24,}"
+    r"|NRAK-[A-Z0-9]{20,}|CCIPAT_[A-Za-z0-9_]{20,}|rubygems_[0-9a-f]{40,}|rpa_[A-Z0-9]{30,}|hf_oauth_[A-Za-z0-9_-]{16,}"
+    r"|wandb_v1_[A-Za-z0-9_-]{20,}|(?:fm2|fo1)_[A-Za-z0-9_-]{30,}|sk_[0-9a-f]{48}|LTAI[A-Za-z0-9]{16,24}(?![A-Za-z0-9])"
+    r"|AKID[A-Za-z0-9]{28,36}(?![A-Za-z0-9])|sbp_[0-9a-f]{40}|[A-Za-z0-9]{32,72}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])"
     r"|PMAK-[a-f0-9]{16,}|ATATT3x[A-Za-z0-9_=-]{16,}|[0-9]{8,10}:AA[A-Za-z0-9_-]{30,}"
     r"))[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*"
 )
@@ -64,7 +70,7 @@ _USERINFO_BARE = re.compile(
 )
 _QUERY = re.compile(
     r"(?P<name>(?:[?&;#]|%26|%3F)(?:amp;)?(?:x-(?:amz|goog|ms|oss)-[a-z0-9-]+|awsaccesskeyid|googleaccessid"
-    r"|ossaccesskeyid|signature|sig|policy|key-pair-id|(?:[a-z]+[_-])?token|(?:api[_-]?)?key|secret|password|credential"
+    r"|ossaccesskeyid|signature|sig|policy|key-pair-id|(?:[a-z]+[_-])?token|auth|jwt|session(?:_?id)?|(?:api[_-]?)?key|secret|password|credential"
     r"|expires|code)(?:=|%3D))[^&\s\"'<>]+",
     re.IGNORECASE,
 )
@@ -83,6 +89,24 @@ _NETRC = re.compile(
 _LOGIN = re.compile(r"(?P<login>\blogin\s+(?:-\S{1,40}\s+){0,3})[A-Za-z0-9_-]{32,}", re.IGNORECASE)
 """``wandb login KEY``."""
 _SSHPASS = re.compile(r"(?P<login>\bsshpass\s+-p[ ]*)(?!\[redacted\])[^\s\[]\S*")
+_LOGIN_OPTION = re.compile(
+    r"(?P<login>\blogin\s(?:[^\s\[]{1,80}\s{1,4}){0,6}?-p[ =]?)(?!\[redacted\])[^\s\[-]\S*", re.IGNORECASE
+)
+"""``docker login -u x -p PASSWORD``."""
+_AUTH_PAIR = re.compile(
+    r"(?P<login>\b(?:(?:basic_?)?auth[\"']?\s{0,2}[:=]\s{0,2}|HTTP(?:Basic|Digest)Auth|BasicAuth)\([\"'][^\"'\n]{0,100}[\"'],\s{0,4})"
+    r"(?![\"']\[redacted\])(?:\"[^\"\n]{1,200}\"|'[^'\n]{1,200}')",
+    re.IGNORECASE,
+)
+"""``auth=('user', 'password')``, as HTTP clients are told."""
+_SET = re.compile(
+    r"(?P<login>(?:\bENV|\bsetenv|\bset -g?x)\s{1,4}(?P<name>[A-Za-z_]\w{1,99})\s{1,4})(?!\[redacted\])[^\s=]\S*"
+)
+"""A variable in a shell's or a container's own grammar."""
+_ABROAD = re.compile(
+    r"(?P<login>(?:密码|密碼|パスワード|пароль|contraseña|mot de passe)\s{0,4}[:=：＝]\s{0,4})(?!\[redacted\])\S+",
+    re.IGNORECASE,
+)
 _DIGEST = re.compile(r"\b(?P<word>digest)\s+(?=[A-Za-z]{1,20}=)[^\n]+", re.IGNORECASE)
 _TICKET = re.compile(r"\b(?P<word>negotiate|ntlm|kerberos)\s+[A-Za-z0-9+/._~-]{16,}={0,2}", re.IGNORECASE)
 _HOOK = re.compile(
@@ -91,6 +115,15 @@ _HOOK = re.compile(
     re.IGNORECASE,
 )
 """Whoever knows the address of a webhook may post to it."""
+
+_TOLD = (
+    ("password", _NETRC),
+    ("login", _LOGIN),
+    ("login", _LOGIN_OPTION),
+    ("auth", _AUTH_PAIR),
+    ("sshpass", _SSHPASS),
+    ("mot de passe", _ABROAD),
+)
 
 
 def without_shapes(line: str) -> str:
@@ -125,7 +158,11 @@ def without_spoken(line: str) -> str:
         line = _TICKET.sub(lambda match: f"{match['word']} {MARK}", line)
     if "-u" in line or "-user" in line:
         line = _USER_OPTION.sub(lambda match: f"{match['flag']}{match['sep']}{MARK}", line)
-    for told, pattern in (("password", _NETRC), ("login", _LOGIN), ("sshpass", _SSHPASS)):
+    if "ENV" in line or "set" in lower:
+        line = _SET.sub(lambda match: match["login"] + MARK if kind_of(match["name"]) == "telling" else match[0], line)
+    if not line.isascii():
+        line = _ABROAD.sub(lambda match: match["login"] + MARK, line)
+    for told, pattern in _TOLD:
         if told in lower:
             line = pattern.sub(lambda match: match["login"] + MARK, line)
     return line

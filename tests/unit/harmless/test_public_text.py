@@ -44,7 +44,7 @@ USERS = [
     ("alice_venv and Alice", "[user]_venv and [user]"),
     ("max@cluster said max 8", "[user]@cluster said max 8"),
     ("carol@gpu7.example-hpc.de", "[user]@[host-1]"),
-    ("Signed-off-by: Carol D <carol.d@corp.example.com>", "Signed-off-by: Carol D <[user]@corp.example.com>"),
+    ("Signed-off-by: Carol D <carol.d@corp.example.com>", "Signed-off-by: [user] <[user]@corp.example.com>"),
     ("carol@gpu7:~$ nvidia-smi", "[user]@[host-1]:~$ nvidia-smi"),
     ("git@github.com:vllm-project/vllm.git", "git@github.com:vllm-project/vllm.git"),
 ]
