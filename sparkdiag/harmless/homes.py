@@ -73,6 +73,10 @@ _SIGNED = re.compile(
 """A person's name beside an address, as git writes it."""
 _IN_PLACE = re.compile(r"(?:user(?:_?name)?|owner|author|login)[\"']?\s*[:=]")
 """What a program calls a user may be any word: it goes where it stands and no further."""
+_PERSON = re.compile(
+    r"(?<![\w-])[^\W\d_a-z][\w'.-]{0,30}(?: [^\W\d_a-z][\w'.-]{0,30}){1,3}(?= <[^\s<>]{1,200}(?:@|%40)[^\s<>]{1,200}>)"
+)
+_DIGITS = "0123456789"
 _TYPES = frozenset({"str", "string", "optional", "bytes", "any", "int", "self", "text", "varchar"})
 
 NOBODY = frozenset(
@@ -141,6 +145,7 @@ def without_homes(text: str, found: Placeholders) -> str:
         text = _ROOT.sub(lambda _match: found.home(), text)
     if " <" in text:
         text = _SIGNED.sub(lambda match: match["before"] + found.user(), text)
+        text = _PERSON.sub(lambda _match: found.user(), text)
     return text
 
 
@@ -169,7 +174,7 @@ def _is_code(name: str) -> bool:
 def known_users(names: frozenset[str]) -> Callable[[str, Placeholders], str]:
     """A function that takes these users' names out of a text."""
     people = {name for name in names if is_somebody(name)}
-    plain = {name for name in people if len(name) > 2 and name.lower() not in _WORDS}
+    plain = {name for name in people if len(name) > 2 and name.lower().rstrip(_DIGITS) not in _WORDS}
     patterns = [re.compile(rf"(?<![A-Za-z0-9_.+-])(?:{_any(people)})(?=@[\w\[])", re.IGNORECASE)] if people else []
     for joined in (True, False):  # "torch_alice" is hers; the letters "tim" in "tim_step" are not his
         several = {name for name in plain if (len(name) > 3) is joined}

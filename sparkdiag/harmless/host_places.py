@@ -167,7 +167,7 @@ _CLOUDS = (
 )
 _ENDS = r"(?:com|org|edu|gov|mil)"
 _OTHER_ENDS_TEXT = (
-    "net io ai de dev cloud eu fr ch at nl uk cn jp kr in se no dk fi it es pl cz ca au tech co me us br tw sg ru"
+    "net prod io ai de dev cloud eu fr ch at nl uk cn jp kr in se no dk fi it es pl cz ca au tech co me us br tw sg ru"
 )
 _OTHER_ENDS = frozenset(_OTHER_ENDS_TEXT.split())
 """Words that a program's dotted names may end with as well."""
@@ -186,4 +186,4 @@ def is_domain(match: re.Match[str], labels: list[str]) -> bool:
     if first.isdecimal() and labels[1].isdecimal():
         return False
     sure = match["cloud"] or match["port"] or labels[-1] not in _OTHER_ENDS
-    return bool(sure) or "-" in first or first[-1].isdecimal()
+    return bool(sure) or any("-" in label for label in labels) or first[-1].isdecimal()

@@ -31,6 +31,7 @@ _NO_NETWORK = frozenset(_NO_NETWORK_TEXT.split())
 _PLACEHOLDERS = frozenset({"host", "hostname", "server", "ip", "address", "addr", "owner", "...", "url", "example"})
 _COMMON = frozenset(
     {
+        "vllm-project",
         "vm", "host", "hostname", "server", "servers", "node", "nodes", "gpu", "gpus", "cpu", "spark", "dgx", "ubuntu",
         "debian", "box", "worker", "workers", "main", "lab", "pod", "container", "docker", "master", "head", "vllm",
         "ai", "ml", "dev", "test", "tests", "build", "builder", "api", "app", "client", "data", "db", "engine", "proxy",
@@ -62,7 +63,7 @@ _ATTRIBUTES = frozenset({"host", "hostname", "addr", "address", "ip", "port", "n
 """``host=marker.host`` is code."""
 
 _URL = re.compile(
-    r"(?P<before>\b(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,20})(?:://|%3A%2F%2F)(?:[^\s/?#@\"'<>`%]{1,200}(?:@|%40))?)"
+    r"(?P<before>\b(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,20})(?:://|:\\/\\/|%3A%2F%2F)(?:[^\s/?#@\"'<>`%]{1,200}(?:@|%40))?)"
     rf"(?P<host>{HOST})(?![\w-]|@)",
     re.IGNORECASE,
 )
@@ -99,7 +100,7 @@ _SHELL = re.compile(r"(?P<user>(?<![\w.+@/-])[a-z_][\w.-]{0,31})@(?P<host>[A-Za-
 
 _ALL: Places = (
     *CERTAIN,
-    (("://", "%3a"), _URL),
+    (("://", ":\\/", "%3a"), _URL),
     *TOLD,
     (("host", "addr", "node"), _TOLD),
     ((":",), _PORT),

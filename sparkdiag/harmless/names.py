@@ -77,7 +77,7 @@ def kind_of(name: str) -> Kind:
     if _VARIABLE.fullmatch(name):
         return "telling"
     words = [word.lower() for word in _WORDS.findall(name)]
-    if words[-1:] and words[-1] in _MEASURES:
+    if words[-2:] == ["not", "secret"] or (words and words[-1] in _MEASURES):
         return "plain"
     if words == ["x", "auth"]:
         return "telling"

@@ -30,6 +30,7 @@ HOSTS = [
     "vllm serve m --master-addr {}",
     "--data-parallel-address {} -dp 2",
     "--data-parallel-address={}",
+    r"https:\/\/{}\/m",
     "data_parallel_master_ip={}",
     "kv_ip={}",
     '"kv_ip": "{}"',
@@ -62,6 +63,8 @@ WHOLE = [
     "123456789012.dkr.ecr.us-east-1.amazonaws.com/x",
     "arn:aws:iam::123456789012:role/x",
     "zork-gpu.corp.de down",
+    "gpu07.zork.prod",
+    "dns zork.example-corp.net resolved",
     "zork7.corp.io:8000",
     "zork.abc123.us-east-1.eks.amazonaws.com",
     "zorkhead.home",
@@ -126,6 +129,8 @@ USERS = [
     "su - zorkman",
     "Author: Zorkman X <a@corp.com>",
     "Signed-off-by: Zorkman X <[user]@[host-1]>",
+    "Zorkman X <a@corp.com>",
+    "mail from X. Y. Zorkman <[user]@[host-1]>",
     "Co-authored-by: Zorkman <1+z@users.noreply.github.com>",
 ]
 ADDRESSES = [
@@ -200,6 +205,8 @@ STAYS = [
     "x = ~mask; y = ~(a | b)",
     "for user input",
     "From: a < b",
+    "Usage: Foo Bar <path> [x@y]",
+    "torch.prod x.shape.prod np.prod",
     "12:34:56 1:2:3 ::1 ::",
 ]
 
@@ -266,6 +273,8 @@ def test_a_host_of_nccl_is_known_everywhere() -> None:
         ("/home/llm/x", "the LLM engine"),
         ("/home/inference/x", "vllm/inference/flash_attn.py"),
         ("/home/deepseek/x", "deepseek-ai/DeepSeek-V3.2"),
+        ("/home/qwen3/x", "Qwen3-30B"),
+        ("GET http://vllm-project/x", "https://github.com/vllm-project/vllm"),
         ("/home/sparse/x", "sparse_attn_indexer"),
         ("/tmp/torchinductor_logits/x", "_fp8_mqa_logits_torch"),
         ('"owner": "vllm-project"', "https://github.com/vllm-project/vllm/pull/51555"),
