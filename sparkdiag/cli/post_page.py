@@ -1,6 +1,9 @@
 """What a run's folder has to say in public: the page to post, the long parts for a gist, and which run it is."""
 
+import json
+import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +19,10 @@ if TYPE_CHECKING:
 
 LARGEST_FILE_BYTES = 900_000
 """Of a gist's file: a larger one GitHub's API does not give back whole."""
-_FIRST_LINE = 64 * 1024
+_LONGEST_LINE = 64 * 1024
+_TIME = re.compile(r"[0-9TZ:.+-]{1,40}")
+_OPTION = re.compile(r"--[a-z][a-z0-9-]{0,60}(?=$|=)")
+_TOGETHER = "here texts stand beside each other that together look private"
 _MOST_TREE_LINES = 2000
 _TREE_COLUMNS = 160
 
@@ -30,7 +36,7 @@ class Page:
     """Its mark."""
     markdown: str
     redactions: "Redactions"
-    functions: tuple[str | None, ...]
+    functions: tuple[str, ...]
     """Whose names others would write about the same stall."""
     files: dict[str, str] = field(default_factory=dict)
     """The long parts; empty unless they were asked for."""
@@ -39,54 +45,100 @@ class Page:
 def read_page(folder: Path, *, not_secret: frozenset[str], with_files: bool) -> Page:
     """Raises ``RunFolderError``."""
     from sparkdiag.harmless.printable import printable
-    from sparkdiag.recording.identities import identities_here
-    from sparkdiag.reporting.public import public_page
 
     subject = read_subject([folder])
     shown, went = made_public(subject, not_secret=not_secret)
-    whose = identities_here()
-    # The page is looked at once more as it will be posted: what rendering puts together was never looked at as one.
-    page, more = public_page(rendered(shown, Format.MD), identities=whose, accepted=not_secret)
-    went = went.plus(more)
-    files: dict[str, str] = {}
-    for name, text in _long_parts(shown).items() if with_files else ():
-        files[name], more = public_page(printable(text, newlines=True), identities=whose, accepted=not_secret)
-        went = went.plus(more)
+    page = rendered(shown, Format.MD)
+    parts = _long_parts(shown).items() if with_files else ()
+    files = {name: printable(text, newlines=True) for name, text in parts if text.strip()}
+    for name, text in {"what sparkdiag report prints": page, **files}.items():
+        went = went.plus(seen_as_one(text, name=name, not_secret=not_secret))
     return Page(
         folder=folder,
-        run=_run_mark(subject, folder),
+        run=_run_mark(subject, shown, folder),
         markdown=page,
         redactions=went,
-        functions=_functions(subject),
-        files={name: _cut(text) for name, text in files.items() if text.strip()},
+        functions=_functions(shown, not_secret=not_secret),
+        files={name: _cut(text) for name, text in files.items()},
     )
 
 
-def _run_mark(subject: Subject, folder: Path) -> str:
-    """Of what stays the same however often the run is judged again, and wherever its folder is put."""
+def seen_as_one(text: str, *, name: str, not_secret: frozenset[str]) -> "Redactions":
+    """What in a finished ``text`` a person has to look at: what rendering puts together was never looked at as one.
+
+    It is looked at and not written anew: of finished Markdown a rule takes fences and ticks for a part of a secret,
+    and what stood behind them would come alive.
+    """
+    from sparkdiag.evidence.redaction import Redactions, Unclassified
+    from sparkdiag.harmless.doubtful import fingerprint, masked
+    from sparkdiag.recording.identities import identities_here
+    from sparkdiag.reporting.public import public_page
+
+    without, went = public_page(text, identities=identities_here(), accepted=not_secret)
+    if without == text:
+        return Redactions(unclassified=went.unclassified)
+    rest = set(without.split("\n"))
+    found = {
+        fingerprint(line): Unclassified(
+            where=f"line {number} of {name}", looks=masked(line.strip()), fingerprint=fingerprint(line), why=_TOGETHER
+        )
+        for number, line in enumerate(text.split("\n"), start=1)
+        if line.strip() and line not in rest and fingerprint(line) not in not_secret
+    }
+    return Redactions(unclassified=(*went.unclassified, *found.values()))
+
+
+def _run_mark(subject: Subject, shown: Subject, folder: Path) -> str:
+    """Of what stays the same however often the run is judged again, and wherever its folder is put.
+
+    Everybody may read the mark and try guesses on it, so it is made of nothing but when the run began and the names of
+    the options on its public command lines: a path or a value differs from reader to reader, and may be private.
+    """
     from sparkdiag.posting.marker import run_mark
 
-    if isinstance(subject, OneRun) and subject.run.record.started_at:
-        record = subject.run.record
-        return run_mark("run", *record.command, *record.server_argv, began=record.started_at)
-    if isinstance(subject, OneBisection):
-        return run_mark("bisection", _first_line(folder) or folder.resolve().name)
-    return run_mark("run", folder.resolve().name)
+    kind = "bisection" if isinstance(subject, OneBisection) else "run"
+    words: tuple[str, ...] = ()
+    began = _begun(folder) if isinstance(subject, OneBisection) else ""
+    if isinstance(subject, OneRun) and isinstance(shown, OneRun):
+        began = subject.run.record.started_at
+        words = (*shown.run.record.command, *shown.run.record.server_argv)
+    if not _TIME.fullmatch(began):
+        return run_mark(kind, _public_name(folder))
+    options = [found[0] for word in words if (found := _OPTION.match(word))]
+    return run_mark(kind, *options, began=began)
 
 
-def _first_line(folder: Path) -> str:
-    """How a bisection's journal begins: what was asked, and when."""
-    from sparkdiag.recording.bisection import JOURNAL
+def _public_name(folder: Path) -> str:
+    """Of a folder whose record does not tell when it began. Its name holds a time, unless somebody has renamed it."""
+    from sparkdiag.recording.identities import identities_here
+    from sparkdiag.reporting.public import public_page
+
+    return public_page(folder.resolve().name, identities=identities_here())[0]
+
+
+def _begun(folder: Path) -> str:
+    """When a bisection's journal begins; else when its folder was made, by its name."""
+    from sparkdiag.recording.bisection import FOLDER_NAME, JOURNAL
     from sparkdiag.recording.record import open_regular
 
-    try:
-        with open_regular(folder / JOURNAL) as file:
-            return file.readline(_FIRST_LINE).decode("utf-8", errors="replace")
-    except OSError:
-        return ""
+    at: object = None
+    with suppress(OSError, ValueError, RecursionError), open_regular(folder / JOURNAL) as file:
+        line = json.loads(file.readline(_LONGEST_LINE))
+        at = line.get("at") if isinstance(line, dict) else None
+    named = FOLDER_NAME.fullmatch(folder.resolve().name)
+    return at if isinstance(at, str) else named[1] if named is not None else ""
 
 
-def _functions(subject: Subject) -> tuple[str | None, ...]:
+def _functions(subject: Subject, *, not_secret: frozenset[str]) -> tuple[str, ...]:
+    """Of the public subject: what is searched for goes to GitHub, so no name goes that may be a secret."""
+    from sparkdiag.harmless.doubtful import doubtful, fingerprint
+
+    return tuple(
+        name for name in _named(subject) if name and {fingerprint(token) for token in doubtful(name)} <= not_secret
+    )
+
+
+def _named(subject: Subject) -> tuple[str | None, ...]:
     if isinstance(subject, OneBisection):
         reference = subject.found.reference
         return (reference.function if reference is not None else None, subject.found.target.frame)

@@ -214,8 +214,9 @@ def _unclassified(page: "Page", asked: "Asked") -> SparkdiagError:
     found = page.redactions.unclassified
     error = SparkdiagError(
         f"{len(found)} text(s) on the page may be secrets, and only a person can tell; nothing was posted",
-        remedy=f"sparkdiag report {quote(str(asked.typed.folder))} --show-redactions, and for each that is none: "
-        "--not-secret FINGERPRINT",
+        # The option last: what follows a name like that is taken for a secret, and hidden.
+        remedy=f"sparkdiag report {quote(str(asked.typed.folder))} --show-redactions, then the fingerprint "
+        "of each that is none behind --not-secret",
         details=tuple(f"{one.fingerprint}  {one.looks}  in {one.where}: {one.why}" for one in found[:20]),
     )
     error.exit_code = ExitCode.INCONCLUSIVE

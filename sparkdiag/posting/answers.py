@@ -15,6 +15,7 @@ from sparkdiag.posting.where import host_of
 
 _SECONDARY = ("secondary rate limit", "abuse detection", "please retry your request again later", "please wait a few")
 _SSO = re.compile(r"url=(https://[^\s;,\"'<>]{1,500})")
+SEARCHING = "searching"
 _SECONDARY_WAIT_S = 60.0
 """GitHub: "wait at least one minute", where its answer names no time."""
 
@@ -50,6 +51,11 @@ class Asked:
     with_token: bool
 
     @property
+    def again(self) -> str:
+        """What asking once more does; a search leaves nothing behind."""
+        return "" if self.doing == SEARCHING else ": what was posted is found, not posted twice"
+
+    @property
     def host(self) -> str:
         """The web host."""
         return host_of(self.api_url)
@@ -78,7 +84,7 @@ def refused(status: int, headers: Mapping[str, str], data: object, *, asked: Ask
     if status >= 500:
         return GitHubRefused(
             f"{asked.doing}: {asked.host} failed with {status}",
-            remedy="run it again in a minute: what was posted is found, not posted twice",
+            remedy=f"run it again in a minute{asked.again}",
             status=status,
             again=True,
             wait_s=_seconds(headers.get("retry-after")),
@@ -90,7 +96,7 @@ def unheard(why: str, *, asked: Asked) -> GitHubRefused:
     """No answer: a broken connection, a name that is not found, a time that is over."""
     return GitHubRefused(
         f"{asked.doing}: {asked.host} cannot be heard: {one_line(why, limit=200)}",
-        remedy="run it again when the network is back: what was posted is found, not posted twice",
+        remedy=f"run it again when the network is back{asked.again}",
         again=True,
     )
 

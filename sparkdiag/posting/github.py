@@ -17,7 +17,7 @@ from urllib3.exceptions import HTTPError
 
 from sparkdiag import __version__
 from sparkdiag.errors import SparkdiagError
-from sparkdiag.posting.answers import Asked, GitHubRefused, not_githubs, refused, unheard
+from sparkdiag.posting.answers import SEARCHING, Asked, GitHubRefused, not_githubs, refused, unheard
 from sparkdiag.posting.bounded import bounded
 from sparkdiag.posting.github_values import Comment, Conversation, Hit
 from sparkdiag.posting.where import conversation_at
@@ -46,13 +46,28 @@ class GitHub:
         )
 
     def login(self) -> str | None:
-        """Who the token belongs to; None for one that belongs to an app, which is nobody to ``GET /user``."""
+        """Who the token belongs to; None for an app whose name GitHub does not tell."""
         try:
             return self._ask("asking whose token it is", lambda: _text(self._hub.get_user().login))
         except GitHubRefused as error:
             if error.status == 403 and not error.again and "not accessible by integration" in error.message:
-                return None
+                return self._app_login()
             raise
+
+    def _app_login(self) -> str | None:
+        """An app is nobody to ``GET /user``; the other API tells what it posts as, where it is there."""
+
+        def read() -> str | None:
+            _, answer = self._hub.requester.graphql_query("query { viewer { login } }", {})
+            login = _text(answer["data"]["viewer"]["login"])
+            return login if login.endswith("[bot]") else f"{login}[bot]"
+
+        try:
+            return self._ask("asking whose token it is", read)
+        except GitHubRefused as error:
+            if error.again:
+                raise
+            return None
 
     def conversation(self, repository: str, number: int) -> Conversation:
         """Title and state; of a conversation that has moved, the names it has now."""
@@ -114,12 +129,29 @@ class GitHub:
 
         return self._ask("updating the gist" if gist_id else "making a gist", write)
 
+    def own_gist(self, gist_id: str, *, description: str, login: str | None) -> str | None:
+        """The address of a gist if it is secret, described like this and of ``login``; None for every other."""
+
+        def read() -> str | None:
+            gist = self._hub.get_gist(gist_id)
+            owner = gist.owner.login if gist.owner is not None else None
+            is_own = login is not None and owner is not None and owner.lower() == login.lower()
+            return _text(gist.html_url) if is_own and not gist.public and gist.description == description else None
+
+        try:
+            return self._ask("reading the gist", read)
+        except GitHubRefused as error:
+            if error.again:
+                raise
+            return None
+
     def gist_described(self, description: str) -> tuple[str, str] | None:
-        """The newest of the user's last gists that is described like this."""
+        """The newest secret one of the user's last gists that is described like this."""
 
         def read() -> tuple[str, str] | None:
             found = self._hub.get_user().get_gists().get_page(0)
-            return next(((one.id, one.html_url) for one in found if one.description == description), None)
+            ours = (one for one in found if one.description == description and not one.public)
+            return next(((one.id, one.html_url) for one in ours), None)
 
         return self._ask("looking for the gist", read)
 
@@ -130,7 +162,7 @@ class GitHub:
             found = self._hub.search_issues(query, sort="updated", order="desc").get_page(page)
             return tuple(hit for one in found if (hit := _hit(one)) is not None)
 
-        return self._ask("searching", read)
+        return self._ask(SEARCHING, read)
 
     def _issue(self, repository: str, number: int) -> Issue:
         return self._hub.get_repo(repository).get_issue(number)

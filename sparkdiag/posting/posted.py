@@ -26,7 +26,10 @@ class Post(Value):
     run: str
     """The run's mark, as it stands in the comment."""
     login: str | None = None
+    """Who GitHub said had written it. Kept for people: anybody may have sent the file, so nothing follows from it."""
     comment_id: int | None = None
+    body_sha256: str | None = None
+    """Of the comment's text as it was written."""
     url: str | None = None
     posted_at: str = ""
     """ISO 8601, UTC."""

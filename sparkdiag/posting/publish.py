@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from sparkdiag.errors import SparkdiagError
 from sparkdiag.posting.answers import GitHubRefused
-from sparkdiag.posting.decision import Decision, decide, is_ours, ours_among
+from sparkdiag.posting.decision import Decision, decide, is_noted, is_ours, ours_among
 from sparkdiag.posting.github_values import Comment, Conversation
-from sparkdiag.posting.marker import marked, same_text
+from sparkdiag.posting.marker import marked, same_text, text_sha256
 from sparkdiag.posting.patience import Patience
 from sparkdiag.posting.posted import Post, Posts
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MOST_PAGES = 100
 """Of comments that are looked through for the marker: 10,000."""
+_NO_GIST = {"gist_id": None, "gist_url": None, "gist_sha256": None}
 ACTIONS_BOT = "github-actions[bot]"
 """Who a job's own token posts as; ``GET /user`` does not know it."""
 
@@ -77,6 +78,7 @@ class Publisher:
         )
         if before is not None and before.run != run:  # the file was copied here with another run's
             before = None
+        before = self._with_own_gist(before, login=login)
         ours = self._noted(conversation, run=run, before=before, login=login)
         return Looked(
             conversation=conversation,
@@ -105,6 +107,7 @@ class Publisher:
                     "run": prepared.run,
                     "login": comment.login or looked.login,
                     "comment_id": comment.id,
+                    "body_sha256": text_sha256(body),
                     "url": comment.url,
                     "posted_at": datetime.now(UTC).isoformat(timespec="seconds"),
                 }
@@ -118,14 +121,14 @@ class Publisher:
         )
 
     def _noted(self, where: Conversation, *, run: str, before: Post | None, login: str | None) -> tuple[Comment, ...]:
-        """The comment whose id we kept, unless it was deleted, is another's, or has lost its marker."""
+        """The comment whose id we kept, unless it was deleted, lies elsewhere, is another's, or lost its marker."""
         if before is None or before.comment_id is None:
             return ()
         known = before.comment_id
         comment = self.patience.of(lambda: self.hub.comment(where.repository, where.number, known))
-        if comment is None or not is_ours(comment, run=run, login=login, login_then=before.login):
+        if comment is None or not is_noted(comment, where=where, noted=before):
             return ()
-        return (comment,)
+        return (comment,) if is_ours(comment, run=run, login=login, noted=before) else ()
 
     def _found(self, where: Conversation, *, run: str, login: str | None) -> tuple[Comment, ...]:
         """Comments with the run's marker, by the same login, on any page."""
@@ -201,8 +204,19 @@ class Publisher:
         self.note(made)
         return made
 
+    def _with_own_gist(self, post: Post | None, *, login: str | None) -> Post | None:
+        """``post``, without its gist unless GitHub tells that it is ours, of this run, and secret; with its address.
+
+        Anybody may have sent the folder: what it names is neither linked nor written to on its word.
+        """
+        if post is None or post.gist_id is None:
+            return post if post is None else post.model_copy(update=_NO_GIST)
+        known, description = post.gist_id, _description(post.run)
+        url = self.patience.of(lambda: self.hub.own_gist(known, description=description, login=login))
+        return post.model_copy(update={"gist_url": url} if url is not None else _NO_GIST)
+
     def _gist(self, prepared: Prepared, known: str | None) -> tuple[str, str]:
-        description = f"sparkdiag run {prepared.run}"
+        description = _description(prepared.run)
 
         def write(gist_id: str | None) -> tuple[str, str]:
             return self.hub.gist(prepared.files, description=description, gist_id=gist_id)
@@ -219,6 +233,10 @@ class Publisher:
 def body_of(prepared: Prepared, post: Post | None) -> str:
     """The comment. A gist that was asked for once stays linked: it is brought up to date only when asked for again."""
     return marked(prepared.page, run=prepared.run, gist_url=post.gist_url if post is not None else None)
+
+
+def _description(run: str) -> str:
+    return f"sparkdiag run {run}"
 
 
 def _digest(prepared: Prepared) -> str:

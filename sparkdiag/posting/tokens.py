@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 
-from sparkdiag.errors import SparkdiagError
-from sparkdiag.posting.where import GITHUB, Target, host_of
+from sparkdiag.errors import SparkdiagError, UsageError
+from sparkdiag.posting.where import GITHUB, Target, checked_api_url, host_of
 
 _GH_S = 10.0
 GITHUBS = ("GH_TOKEN", "GITHUB_TOKEN")
@@ -25,10 +25,18 @@ def variables_for(api_url: str, *, trusted: bool, environ: Mapping[str, str]) ->
     host = host_of(api_url)
     if host == GITHUB or host.endswith(".ghe.com"):
         return GITHUBS
-    in_actions = environ.get("GITHUB_ACTIONS") == "true" and environ.get("GITHUB_API_URL", "").rstrip("/") == api_url
-    if in_actions:  # of an Enterprise Server: the job's own token has the usual name there
+    if environ.get("GITHUB_ACTIONS") == "true" and _same_api(
+        environ.get("GITHUB_API_URL", ""), api_url
+    ):  # of an Enterprise Server: the job's own token has the usual name there
         return (*ENTERPRISES, "GITHUB_TOKEN")
-    return ENTERPRISES if trusted or environ.get("GH_HOST") == host else ()
+    return ENTERPRISES if trusted or environ.get("GH_HOST", "").lower() == host else ()
+
+
+def _same_api(named: str, api_url: str) -> bool:
+    try:
+        return checked_api_url(named) == api_url
+    except UsageError:
+        return False
 
 
 def token_in(environ: Mapping[str, str], names: tuple[str, ...]) -> str | None:
@@ -41,7 +49,10 @@ def token_in(environ: Mapping[str, str], names: tuple[str, ...]) -> str | None:
 
 
 def token_of_gh(host: str) -> str | None:
-    """What ``gh`` is logged in with; None where there is no ``gh`` or no login. Bounded in time."""
+    """What ``gh`` is logged in with; None where there is no ``gh`` or no login. Bounded in time.
+
+    ``gh`` keeps one login for github.com and all that ends in it: ``where`` takes no other host of GitHub's.
+    """
     # With these in its environment gh would hand out a token that was meant for another host.
     environ = {name: value for name, value in os.environ.items() if name not in (*GITHUBS, *ENTERPRISES)}
     with suppress(OSError, subprocess.SubprocessError, UnicodeError):

@@ -3,7 +3,6 @@
 import ipaddress
 import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from sparkdiag.errors import UsageError
 from sparkdiag.harmless.excerpt import one_line
@@ -18,6 +17,18 @@ _PATH = re.compile(
     rf"/(?P<owner>{_OWNER})/(?P<repo>{_REPO})/(?:pull|pulls|issues)/(?P<number>[1-9]\d{{0,9}})(?:/[^?#]*)?"
 )
 _REPOSITORY = re.compile(rf"{_OWNER}/{_REPO}")
+_ADDRESS = re.compile(
+    r"(?P<scheme>https?)://(?P<authority>[^/?#]*)(?P<path>/[^?#]*)?(?P<more>[?#].*)?",
+    re.ASCII | re.IGNORECASE | re.DOTALL,
+)
+"""Taken apart here and not by ``urllib``, which forgives: what one reader takes for a host, the next must not."""
+_AUTHORITY = re.compile(
+    r"(?P<host>[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*)(?::(?P<port>[0-9]{0,5}))?"
+)
+_BRACKETED = re.compile(r"\[[0-9a-f:.]{2,45}\](?::\d{0,5})?")
+_API_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+)*")
+_LONGEST_HOST = 253
+_USUAL_PORTS = {"http": 80, "https": 443}
 _EXAMPLE = "--pr vllm-project/vllm#12345"
 
 
@@ -62,23 +73,40 @@ def target_of(text: str, *, asked_api: str | None, usual_api: str | None = None)
 
 def _of_address(text: str) -> tuple[str, re.Match[str]]:
     wrong = UsageError(f"{one_line(text)} names no pull request", remedy=_EXAMPLE)
-    if hidden_characters(text) or "@" in text.partition("#")[0].partition("?")[0]:
+    address = _ADDRESS.fullmatch(text.strip())
+    if hidden_characters(text) or address is None:
         raise wrong
-    try:
-        parts = urlsplit(text.strip())
-        host = parts.hostname or ""
-        port = f":{parts.port}" if parts.port is not None else ""
-    except ValueError:
-        raise wrong from None
-    found = _PATH.fullmatch(parts.path)
-    if parts.scheme not in ("http", "https") or not host or found is None:
+    if _BRACKETED.fullmatch(address["authority"].lower()):
+        raise _no_ipv6(one_line(text), remedy=_EXAMPLE)
+    host = _host_in(address)
+    found = _PATH.fullmatch(address["path"] or "")
+    if host is None or found is None:
         raise wrong
-    return (GITHUB if host == f"www.{GITHUB}" else host) + port, found
+    host = GITHUB if host == f"www.{GITHUB}" else host
+    if host.endswith(f".{GITHUB}"):  # its API, its gists: no conversation is there, and ``gh`` has one login for all
+        raise wrong
+    return host, found
+
+
+def _host_in(address: re.Match[str]) -> str | None:
+    """The host in small letters, with its port unless that is the scheme's own; None where it is no name."""
+    found = _AUTHORITY.fullmatch(address["authority"].lower()) if address["authority"].isascii() else None
+    if found is None or len(found["host"]) > _LONGEST_HOST:
+        return None
+    port = int(found["port"]) if found["port"] else None
+    if port is not None and not 0 < port <= 65_535:
+        return None
+    return found["host"] if port in (None, _USUAL_PORTS[address["scheme"].lower()]) else f"{found['host']}:{port}"
+
+
+def _no_ipv6(what: str, *, remedy: str) -> UsageError:
+    return UsageError(f"{what}: an IPv6 address in brackets is not understood, a name is", remedy=remedy)
 
 
 def conversation_at(address: str) -> tuple[str, int] | None:
     """``OWNER/REPO`` and number that GitHub's own address of a conversation ends in; a renamed one has new ones."""
-    found = _PATH.fullmatch(urlsplit(address).path)
+    parts = _ADDRESS.fullmatch(address)
+    found = _PATH.fullmatch(parts["path"] or "") if parts is not None else None
     return None if found is None else (f"{found['owner']}/{found['repo']}", int(found["number"]))
 
 
@@ -90,23 +118,26 @@ def repository_of(text: str) -> str:
 
 
 def checked_api_url(url: str) -> str:
-    """``url`` where a token may travel: ``https``, or ``http`` on this machine. Raises ``UsageError``."""
+    """``url`` where a token may travel: ``https``, or ``http`` on this machine; in one spelling. Raises ``UsageError``.
+
+    One spelling, because it is compared: ``HTTPS://API.GITHUB.COM:443/`` is GitHub's, and gets GitHub's token.
+    """
     example = "--api-url https://HOST/api/v3"
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-        _ = parts.port
-    except ValueError:
-        host = None
-        parts = urlsplit("")
-    if hidden_characters(url) or " " in url or parts.scheme not in ("http", "https") or not host:
+    address = _ADDRESS.fullmatch(url)
+    if hidden_characters(url) or address is None or not address["authority"]:
         raise UsageError("what is given as the API's address is no URL", remedy=example)
-    if parts.username is not None or parts.password is not None:
+    if "@" in address["authority"]:
         raise UsageError("the API's address carries a user name or password", remedy="leave it out")
-    if parts.query or parts.fragment:
+    if address["more"]:
         raise UsageError("the API's address has a query", remedy=example)
-    bare = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
-    if parts.scheme == "http" and not is_loopback(bare):
+    if _BRACKETED.fullmatch(address["authority"].lower()):
+        raise _no_ipv6("the API's address", remedy=example)
+    host, path = _host_in(address), (address["path"] or "").rstrip("/")
+    if host is None or _API_PATH.fullmatch(path) is None:
+        raise UsageError("what is given as the API's address is no URL", remedy=example)
+    scheme = address["scheme"].lower()
+    bare = f"{scheme}://{host}{path}"
+    if scheme == "http" and not is_loopback(bare):
         raise UsageError(f"{bare}: a token would travel in the clear", remedy=example)
     return bare
 
@@ -120,17 +151,22 @@ def api_of(host: str) -> str:
 
 def host_of(api_url: str) -> str:
     """The web host (with a port of its own) whose API this is: what ``gh auth login --hostname`` is told."""
-    netloc = urlsplit(api_url).netloc
-    is_githubs = netloc == "api.github.com" or (netloc.startswith("api.") and netloc.endswith(".ghe.com"))
-    return netloc.removeprefix("api.") if is_githubs else netloc
+    host = _authority(api_url)
+    is_githubs = host == "api.github.com" or (host.startswith("api.") and host.endswith(".ghe.com"))
+    return host.removeprefix("api.") if is_githubs else host
 
 
 def is_loopback(api_url: str) -> bool:
     """Whether the API is on this machine."""
-    host = urlsplit(api_url).hostname or ""
+    host = _authority(api_url).partition(":")[0]
     if host == "localhost":
         return True
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _authority(api_url: str) -> str:
+    """Of a checked address, host and port."""
+    return api_url.partition("://")[2].partition("/")[0]

@@ -34,6 +34,8 @@ class Account:
     scopes: tuple[str, ...] | None = ("repo", "gist")
     """None: a token with permissions of its own; GitHub names no scopes for one."""
     may_write: bool = True
+    tells_viewer: bool = False
+    """Whether the other API tells who this is."""
 
 
 @dataclass(kw_only=True)

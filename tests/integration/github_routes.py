@@ -47,6 +47,14 @@ def _user(api: StandIn, seen: Seen, account: Account | None, _at: dict[str, str]
     return 200, {}, _user_of(account.login)
 
 
+def _viewer(api: StandIn, seen: Seen, account: Account | None, _at: dict[str, str]) -> Answer:
+    """The GraphQL API, as far as one question of it."""
+    if account is None or not account.tells_viewer:
+        return refuse(404, "Not Found")
+    assert "viewer" in seen.body["query"]
+    return 200, {}, {"data": {"viewer": {"login": account.login}}}
+
+
 def _issue(api: StandIn, seen: Seen, account: Account | None, at: dict[str, str]) -> Answer:
     issue = _visible(api, account, at)
     if issue is None:
@@ -120,6 +128,12 @@ def _gists(api: StandIn, seen: Seen, account: Account | None, at: dict[str, str]
     return wrong if wrong is not None else (200, {}, [*reversed(api.gists.values())][:30])
 
 
+def _read_gist(api: StandIn, seen: Seen, account: Account | None, at: dict[str, str]) -> Answer:
+    """A secret gist is one that nobody can guess: whoever knows its id may read it."""
+    known = api.gists.get(at["id"])
+    return (200, {}, known) if known is not None else refuse(404, "Not Found")
+
+
 def _gist(api: StandIn, seen: Seen, account: Account | None, at: dict[str, str]) -> Answer:
     wrong = _may_gist(account)
     known = api.gists.get(at.get("id", ""))
@@ -133,6 +147,7 @@ def _gist(api: StandIn, seen: Seen, account: Account | None, at: dict[str, str])
         "id": gist_id,
         "url": f"{api.url}/gists/{gist_id}",
         "html_url": f"https://gist.github.com/octo-reporter/{gist_id}",
+        "owner": _user_of(account.login if account is not None else ""),
         "public": seen.body.get("public", (known or {}).get("public", False)),
         "description": seen.body.get("description"),
         "files": {name: {"filename": name, **one} for name, one in files.items()},
@@ -241,6 +256,8 @@ _ROUTES = (
     ("PATCH", _REPO + r"/issues/comments/(?P<id>\d+)", _edit),
     ("GET", "/gists", _gists),
     ("POST", "/gists", _gist),
+    ("GET", r"/gists/(?P<id>[0-9a-f]+)", _read_gist),
+    ("POST", "/graphql", _viewer),
     ("PATCH", r"/gists/(?P<id>[0-9a-f]+)", _gist),
     ("GET", "/search/issues", _search),
 )

@@ -179,6 +179,61 @@ def test_an_apps_token_that_tells_no_name_knows_its_comment_by_the_folder(to: Po
     assert to.document("--yes")["action"] == "updated"
 
 
+def change_the_note(to: Poster, **changes: object) -> None:
+    """What somebody who sent the folder may have written into it."""
+    path = to.folder / "posted.json"
+    document = json.loads(path.read_text())
+    document["posts"][-1].update(changes)
+    path.write_text(json.dumps(document))
+
+
+def test_a_note_of_another_conversations_comment_is_not_believed(to: Poster) -> None:
+    to.api.issues.append(Issue(repository="octo/engine", number=6))
+    to.document("--yes")
+    [first] = to.api.comments
+    before = first.body
+    change_the_note(to, number=6)
+    change_the_run(to)
+    assert to.document("--yes", pr="octo/engine#6")["action"] == "created"
+    assert first.body == before
+    assert [one.issue.number for one in to.api.comments] == [5, 6]
+
+
+@pytest.mark.parametrize("author", [OTHER, "someone-else[bot]"])
+def test_an_app_is_not_led_to_somebody_elses_comment(to: Poster, author: str) -> None:
+    """With the marker copied, and the file saying that its author is us."""
+    to.api.accounts[TOKEN] = Account(login="helper[bot]", scopes=None)
+    to.document("--yes")
+    body = to.bodies()[0]
+    theirs = to.api.add_comment(to.api.issues[0], login=author, body=f"I say:\n\n{body}")
+    before = theirs.body
+    change_the_note(to, comment_id=theirs.id, login=author)
+    change_the_run(to)
+    assert to.document("--yes", "--force")["action"] == "created"
+    assert theirs.body == before
+
+
+def test_an_app_that_github_names_finds_its_comment_by_the_marker(to: Poster) -> None:
+    to.api.accounts[TOKEN] = Account(login="helper[bot]", scopes=None, tells_viewer=True)
+    assert to.document("--yes")["action"] == "created"
+    (to.folder / "posted.json").unlink()
+    change_the_run(to)
+    assert to.document("--yes")["action"] == "updated"
+    assert [one.login for one in to.api.comments] == ["helper[bot]"]
+
+
+def test_what_another_program_of_the_same_bot_repeats_is_not_ours(to: Poster) -> None:
+    bot = "github-actions[bot]"
+    to.api.accounts[TOKEN] = Account(login=bot, scopes=None, tells_viewer=True)
+    to.document("--yes")
+    repeated = to.api.add_comment(to.api.issues[0], login=bot, body=f"Somebody said:\n\n{to.bodies()[0]}")
+    before = repeated.body
+    (to.folder / "posted.json").unlink()
+    change_the_run(to)
+    assert to.document("--yes", "--force")["comment_id"] == to.api.comments[0].id
+    assert repeated.body == before
+
+
 def test_two_conversations_have_a_comment_each(to: Poster) -> None:
     to.api.issues.append(Issue(repository="octo/engine", number=6, is_pull=False))
     assert to.document("--yes")["action"] == "created"

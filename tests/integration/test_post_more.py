@@ -63,6 +63,38 @@ def test_a_gist_whose_comment_failed_is_used_by_the_next_try(to: Poster) -> None
     assert len(to.api.gists) == 1
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_a_gist_that_the_folder_names_is_not_believed(to: Poster, own: bool) -> None:
+    """Whoever sent the folder may have named any gist, the reader's own among them, and any address."""
+    to.document("--yes", "--gist")
+    [made] = to.api.gists.values()
+    other = {**made, "id": "ab" * 16, "html_url": "https://gist.github.com/x/" + "ab" * 16, "files": {}}
+    changes = {"public": True} if own else {"owner": {"login": "hubot"}}
+    to.api.gists[other["id"]] = {**other, **changes}
+    note = to.folder / "posted.json"
+    document = json.loads(note.read_text())
+    document["posts"][0].update(gist_id=other["id"], gist_url="https://evil.example/x", gist_sha256=None)
+    note.write_text(json.dumps(document))
+    assert to.document("--yes", "--gist")["gist_url"] not in (None, "https://evil.example/x", other["html_url"])
+    assert (to.api.gists[other["id"]]["files"], len(to.api.gists)) == ({}, 3)
+    [body] = to.bodies()
+    assert "evil.example" not in body and other["id"] not in body
+
+
+def test_an_address_that_only_the_folder_names_is_not_linked(to: Poster) -> None:
+    to.document("--yes", "--gist")
+    [gist] = to.api.gists.values()
+    note = to.folder / "posted.json"
+    document = json.loads(note.read_text())
+    document["posts"][0].update(gist_url="https://evil.example/x")
+    note.write_text(json.dumps(document))
+    assert to.document("--yes")["action"] == "unchanged"
+    document["posts"][0].update(gist_id=None)
+    note.write_text(json.dumps(document))
+    assert to.document("--yes")["action"] == "updated"
+    assert "evil.example" not in to.bodies()[0] and gist["html_url"] not in to.bodies()[0]
+
+
 def test_a_token_without_the_scope_for_gists(to: Poster) -> None:
     to.api.accounts[TOKEN] = Account(scopes=("repo",))
     done = to.post("--yes", "--gist")
@@ -106,6 +138,20 @@ def test_the_search_needs_neither_a_token_nor_a_conversation(to: Poster) -> None
     nothing = to.post("--search-in", "octo/nowhere", pr=None)
     assert nothing.returncode == 4
     assert "cannot be searched" in nothing.stderr
+
+
+def test_the_search_goes_on_though_a_text_cannot_be_classified(to: Poster) -> None:
+    """It sends names of functions, and no text of the page."""
+    add_mentions(to.api)
+    record = json.loads((to.folder / "run.json").read_text())
+    doubtful = "q7ZkR2mW9xPv4LtB8nYc3HdJ6sFgA1eUoT5iKrX0"
+    record["verdict"]["for"].append({"source": "client", "text": doubtful})
+    (to.folder / "run.json").write_text(json.dumps(record))
+    assert to.document("--search")["found"]
+    record["verdict"]["function"] = doubtful
+    (to.folder / "run.json").write_text(json.dumps(record))
+    to.post("--search")
+    assert not any(doubtful in one.query.get("q", "") for one in to.api.seen)
 
 
 def test_the_searchs_own_limit_is_kept_to(to: Poster) -> None:

@@ -193,6 +193,7 @@ def test_what_cannot_be_classified_is_not_posted_until_a_person_has_looked(to: P
     assert (done.returncode, to.api.seen) == (3, [])
     assert SECRET not in done.stdout + done.stderr
     assert "--show-redactions" in done.stderr
+    assert "[redacted]" not in done.stderr  # what is to be typed is never taken for a secret
     told = json.loads(to.post("--yes", "--json").stdout)
     assert (told["action"], told["error"]["exit_code"]) == ("refused", 3)
     fingerprints = [one["fingerprint"] for one in told["redactions"]["unclassified"]]

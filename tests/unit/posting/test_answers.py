@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkdiag.posting.answers import Asked, GitHubRefused, refused, unheard
+from sparkdiag.posting.answers import SEARCHING, Asked, GitHubRefused, refused, unheard
 from sparkdiag.posting.patience import MOST_TRIES, Patience
 
 NOW_S = 1_780_000_000.0
@@ -52,6 +52,13 @@ def test_whatever_comes_back_is_one_line_with_a_next_step(status: int, data: obj
 )
 def test_what_may_be_asked_again_and_when(error: GitHubRefused, again: bool, wait_s: float | None) -> None:
     assert (error.again, error.wait_s) == (again, wait_s)
+
+
+def test_a_search_leaves_nothing_behind_that_could_be_found() -> None:
+    searching = Asked(doing=SEARCHING, api_url="https://api.github.com", with_token=True)
+    assert unheard("x", asked=searching).remedy == "run it again when the network is back"
+    assert refused(502, {}, {}, asked=searching, now_s=NOW_S).remedy == "run it again in a minute"
+    assert "not posted twice" in (answer(502).remedy or "")
 
 
 def test_a_page_of_sign_on_is_only_opened_at_an_address() -> None:

@@ -1,8 +1,11 @@
 """Which conversation is meant, where its API is, and where a token may go."""
 
 import string
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 import pytest
+from github import Github
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +51,14 @@ def test_a_conversation_by_its_name_or_address(text: str, api: str, label: str) 
         "ftp://github.com/o/r/pull/5",
         "https://[::1/o/r/pull/5",
         "https://github.com/o/../pull/5",
+        "https://[::1]/o/r/pull/5",
+        "https://[::1].evil.example/o/r/pull/5",
+        "https://github.com\\evil.example/o/r/pull/5",
+        "https://gist.github.com/o/r/pull/5",
+        "https://api.github.com/o/r/pull/5",
+        "https://github.com:0/o/r/pull/5",
+        "https://\u212aithub.com/o/r/pull/5",
+        "https://.ghe.com/o/r/pull/5",
         "https://github.com/o/r/pull/5\n",
         "https://github.com/o/r/pull/5\u202e",
     ],
@@ -69,6 +80,60 @@ def test_whatever_is_typed_is_a_conversation_or_a_usage_error(text: str) -> None
     else:
         assert set(found.repository) <= set(string.ascii_letters + string.digits + "/._-")
         assert found.api_url.startswith("https://")
+
+
+@pytest.mark.parametrize("host", ["api.github.com", "API.GitHub.com", "api.github.com:443", "Api.github.com:0443"])
+@pytest.mark.parametrize("scheme", ["https", "HTTPS"])
+@pytest.mark.parametrize("end", ["", "/", "//"])
+def test_one_api_has_one_spelling_and_its_own_token(host: str, scheme: str, end: str) -> None:
+    api = checked_api_url(f"{scheme}://{host}{end}")
+    assert api == "https://api.github.com"
+    assert variables_for(api, trusted=True, environ={}) == GITHUBS
+    web = host.lower().removeprefix("api.")
+    found = target_of(f"{scheme}://{web}/o/r/pull/5", asked_api=None)
+    assert (found.api_url, found.trusted) == (api, True)
+
+
+ODD = st.lists(
+    st.sampled_from(
+        ["http", "https", "HTTPS", "ftp", ":", "//", "/", "\\", "@", "[", "]", "::1", "[::1]", "127.0.0.1", "localhost",
+         "github.com", "api.github.com", "GITHUB.COM", "acme.ghe.com", "evil.example", ".", "..", ":443", ":80", ":0",
+         ":99999", "%2e", "%00", "?", "#", ";", ",", " ", "\t", "\n", "\u200b", "\u3002", "\uff0f", "\u017f", "\u212a",
+         "\u0130", "\uff11", "\ud800", "o/r/pull/5", "/o/r/issues/5", "o/r#5", "api/v3", "x" * 64, "-", "_", "://"]
+    )
+    | st.characters(),
+    max_size=12,
+).map("".join)  # fmt: skip
+
+
+@given(text=ODD)
+def test_whatever_is_typed_is_an_api_that_can_be_asked_or_a_usage_error(text: str) -> None:
+    for url in (text, f"https://{text}", f"http://{text}", f"http://127.0.0.1{text}", f"https://api.github.com{text}"):
+        try:
+            api = checked_api_url(url)
+        except UsageError as error:
+            assert error.message.isprintable()
+            continue
+        assert checked_api_url(api) == api
+        assert api.isascii() and api.isprintable() and not set(api) & set("@\\[]?# %")
+        host = urlsplit(api).hostname
+        assert api.startswith("https://") or host == "localhost" or ip_address(host or "").is_loopback
+        hub = Github(base_url=api)
+        assert hub.requester.hostname_and_port == urlsplit(api).netloc
+        is_githubs = host_of(api) == "github.com" or host_of(api).endswith(".ghe.com")
+        assert (variables_for(api, trusted=True, environ={}) == GITHUBS) == is_githubs
+
+
+@given(text=ODD)
+def test_whatever_address_is_pasted_leads_to_one_host(text: str) -> None:
+    for address in (text, f"https://{text}/o/r/pull/5", f"https://github.com{text}/o/r/pull/5"):
+        try:
+            found = target_of(address, asked_api=None)
+        except UsageError as error:
+            assert error.message.isprintable()
+            continue
+        assert checked_api_url(found.api_url) == found.api_url
+        assert conversation_at(address) in (None, (found.repository, found.number))
 
 
 def test_an_api_that_was_typed_wins_and_must_fit_the_address() -> None:
@@ -93,6 +158,20 @@ def test_an_api_that_was_typed_wins_and_must_fit_the_address() -> None:
         "https://",
         "https://a b",
         "https://a:port",
+        "https://a:0",
+        "https://a:65536",
+        "https://a:\uff18",
+        "http://[::1]:80",
+        "http://[::1].evil.example",
+        "https://[::1",
+        "https://github.com\\evil.example",
+        "https://api.github.com.",
+        "https://api.github.com%2eevil.example",
+        "https://\u0430pi.github.com",
+        "https://ap\u0131.github.com",
+        "https://ghe.example.com/../x",
+        "http\u017f://api.github.com",
+        "https://github\u3002com",
     ],
 )
 def test_where_no_token_may_travel(url: str) -> None:
@@ -101,7 +180,7 @@ def test_where_no_token_may_travel(url: str) -> None:
     assert "pass" not in refused.value.message.replace("password", "")
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:8080", "http://[::1]:80", "http://localhost:1/api/v3", GHES])
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8080", "http://localhost:1/api/v3", GHES])
 def test_where_a_token_may_travel(url: str) -> None:
     assert checked_api_url(url) == url
 
