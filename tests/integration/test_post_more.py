@@ -68,7 +68,7 @@ def test_a_gist_that_the_folder_names_is_not_believed(to: Poster, own: bool) -> 
     """Whoever sent the folder may have named any gist, the reader's own among them, and any address."""
     to.document("--yes", "--gist")
     [made] = to.api.gists.values()
-    other = {**made, "id": "ab" * 16, "html_url": "https://gist.github.com/x/" + "ab" * 16, "files": {}}
+    other = {**made, "id": "5eed" * 8, "html_url": "https://gist.github.com/x/" + "5eed" * 8, "files": {}}
     changes = {"public": True} if own else {"owner": {"login": "hubot"}}
     to.api.gists[other["id"]] = {**other, **changes}
     note = to.folder / "posted.json"
