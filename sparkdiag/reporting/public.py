@@ -19,7 +19,7 @@ from sparkdiag.harmless.doubtful import doubtful, fingerprint, masked
 from sparkdiag.harmless.identities import Identities
 from sparkdiag.harmless.names import is_telling, kind_of, looks_random
 from sparkdiag.harmless.public_text import PublicText
-from sparkdiag.harmless.secrets import REDACTED
+from sparkdiag.harmless.secrets import REDACTED, LineRedactor
 
 V = TypeVar("V", bound=Value)
 
@@ -30,6 +30,7 @@ _PLACE = tuple(name for name in Frame.model_fields if name not in ("line", "loca
 _NUMBERS = frozenset({int, float, bool, type(None)})
 """The kinds of what cannot hold a text. Nearly all that was kept of a frame's variables is of them."""
 _NAMING = ("name", "key")
+_LINES = ("last_log_lines",)
 _HOST_OPTIONS = frozenset({"--host", "--master-addr", "--master_addr", "--data-parallel-address"})
 _WHY = "long and random, of no known shape"
 _PLAIN = "count"
@@ -191,7 +192,7 @@ class _Walk:
         elif kinds <= _SHARED_KINDS:
             made = [self._done.get(id(item)) or self.value(item) for item in items]
         elif all(isinstance(item, str) for item in items):
-            made = self._argv(items, field)
+            made = self._lines(items, field) if field in _LINES else self._argv(items, field)
         else:
             made = [self._any(item, field) for item in items]
         if not any(map(is_not, made, items)):
@@ -207,6 +208,16 @@ class _Walk:
             new = self._string(f"host={clean}", field).removeprefix("host=") if host else self._string(clean, field)
             made.append(old if new == old else new)
             before = old
+        return made
+
+    def _lines(self, items: list[Any] | tuple[Any, ...], field: str) -> list[Any]:
+        """Lines of a log: a key or a value may go on from one to the next, and none of them is an option."""
+        redactor = LineRedactor()
+        made: list[Any] = []
+        for old in items:
+            clean = "\n".join(map(redactor, old.split("\n")))
+            self.text.secrets(old, clean)
+            made.append(self._string(clean, field))
         return made
 
     def _mapping(self, document: Mapping[Any, Any], field: str) -> Mapping[Any, Any]:
