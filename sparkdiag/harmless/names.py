@@ -22,7 +22,7 @@ _ALONE = frozenset(
     {
         "password", "passwords", "passwd", "passphrase", "passcode", "secret", "secrets", "credential", "credentials",
         "authorization", "authorisation", "apikey", "apikeys", "privatekey", "accesskey", "secretkey", "cookie",
-        "cookies", "bearer", "creds", "requirepass", "masterauth", "passwort",
+        "cookies", "bearer", "requirepass", "masterauth", "passwort",
     }
 )  # fmt: skip
 _TAILS = ("password", "passwd", "secret", "apikey", "accesstoken", "authtoken", "hftoken", "apitoken", "csrftoken",
