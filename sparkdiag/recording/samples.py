@@ -88,7 +88,7 @@ class Samples:
         if in_time and self._seen.get(pid, 0) % self._keep_each == 0:
             return False
         if fresh is not None:
-            self._lines.forget()
+            self._lines.begin(line)
         if places is not None:
             self._lines.learn(line, first=(int(places), int(frames), int(heads), int(threads)))
         self._late += late == b"true"

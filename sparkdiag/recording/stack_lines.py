@@ -4,12 +4,13 @@ Most of a sample is the same as in the sample before: the threads that wait, and
 So a line brings what is new, numbered in the order of its coming, and refers to the rest by number::
 
     {"process": 4711, "started_s": 1.0, ..., "first": [0, 0, 0, 0], "places": [...], "frames": [...], "heads": [...],
-     "threads": [...], "stack": [0, 1]}
+     "threads": [...], "stack": [0, 1], "of": 1}
 
 ``places`` are frames without their locals, ``frames`` are [place, locals], ``heads`` are threads without their frames,
 ``threads`` are [head, [frame, ...]], ``stack`` are the sample's threads. ``first`` are the numbers that this line's
 first new ones get: where a line was lost, a reader sees it there, and takes nothing for something else. The numbering
-begins again (``fresh``) now and then, so that a loss stays small and neither side remembers a whole run.
+begins again (``fresh``) now and then, so that a loss stays small and neither side remembers a whole run; ``of`` counts
+the numberings, so that a line whose own one was lost from its beginning is not read by the one before.
 """
 
 from hashlib import blake2b
@@ -29,6 +30,7 @@ class StackLines:
         """Numbers of whole threads, by a digest: most of them only wait, and are not to be taken apart again."""
         self._lines = 0
         self._fresh = True
+        self._numbering = 0
 
     def line(self, sample: dict[str, Any]) -> dict[str, Any]:
         """``sample`` (a ``StackSample`` as JSON) as it is written."""
@@ -42,11 +44,12 @@ class StackLines:
         line = {"process": sample["pid"], **rest}
         if self._fresh:
             line["fresh"] = True
+            self._numbering += 1
         if any(new.values()):
             line["first"] = first
             line |= {kind: values for kind, values in new.items() if values}
         self._fresh = False
-        return line | {"stack": stack}
+        return line | {"stack": stack, "of": self._numbering}
 
     def lost(self) -> None:
         """The last line may not have been written: begin anew."""

@@ -3,6 +3,7 @@
 A line whose sample nobody wants is only kept for what later lines may refer to, and taken apart when one does.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,8 @@ from sparkdiag.recording.stack_lines import KINDS, LINES_A_NUMBERING, MOST_NUMBE
 
 First = tuple[int, int, int, int]
 """The numbers that a line's first new place, frame, head and thread get."""
-_OWN = frozenset((*KINDS, "process", "first", "fresh", "stack"))
+_OWN = frozenset((*KINDS, "process", "first", "fresh", "stack", "of"))
+_OF = re.compile(rb'"of":(\d{1,12})\}\Z')
 _BEGINNING: First = (0, 0, 0, 0)
 
 
@@ -82,6 +84,8 @@ class StackReader:
     def __init__(self, *, parse: Callable[[bytes], Any]) -> None:
         self._parse = parse
         self._numbering = _Numbering()
+        self._of: object = None
+        """Which numbering the lines say they are of; None in runs from before they said so."""
 
     def sample(self, line: object) -> StackSample:
         """The sample that ``StackLines.line`` was given.
@@ -91,8 +95,7 @@ class StackReader:
         if not isinstance(line, dict) or "stack" not in line:
             return StackSample.model_validate(line)  # whole: as runs were written before
         try:
-            if line.get("fresh") is True:
-                self.forget()
+            self._follow(line)
             if "first" in line:
                 first = _first(line["first"])
                 self._begin(first)
@@ -103,6 +106,12 @@ class StackReader:
         except (KeyError, IndexError, TypeError) as error:
             raise ValueError("it refers to a line that cannot be read") from error
 
+    def _follow(self, line: dict[str, Any]) -> None:
+        """Begin a numbering with ``line``, or where it is of another than the line before, whose beginning was lost."""
+        before, self._of = self._of, line.get("of")
+        if line.get("fresh") is True or self._of != before:
+            self.forget()
+
     def learn(self, line: bytes, *, first: First) -> None:
         """Keep a line of whose sample nothing is wanted. Raises ``ValueError`` like ``sample``."""
         self._begin(first)
@@ -110,6 +119,12 @@ class StackReader:
             self._numbering.add_later(first, line)
         except KeyError as error:
             raise ValueError("it refers to a line that cannot be read") from error
+
+    def begin(self, line: bytes) -> None:
+        """``line`` begins a numbering, and is not looked into."""
+        self.forget()
+        told = _OF.search(line)
+        self._of = int(told[1]) if told is not None else None
 
     def forget(self) -> None:
         """What comes next begins a numbering, or a line that began one was lost."""

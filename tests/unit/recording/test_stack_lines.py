@@ -4,6 +4,7 @@ import contextlib
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,6 +79,21 @@ def test_a_loss_that_the_writer_knows_of_costs_no_other_line() -> None:
     assert reader.sample(lines.line(written(second))) == second
 
 
+def test_a_numbering_whose_beginning_was_lost_is_not_read_by_the_one_before() -> None:
+    lines, reader = StackLines(), StackReader(parse=json.loads)
+    before, after = (
+        StackSample(pid=1, started_s=1, ended_s=2, threads=(ThreadStack(owns_gil=owns),)) for owns in (False, True)
+    )
+    assert reader.sample(lines.line(written(before))) == before
+    lines.lost()
+    lines.line(written(after))  # never read
+    for _ in range(3):
+        with pytest.raises(ValueError, match="cannot be read"):
+            reader.sample(lines.line(written(after)))
+    lines.lost()
+    assert reader.sample(lines.line(written(after))) == after
+
+
 def test_what_comes_after_a_lost_beginning_is_not_taken_for_something_else() -> None:
     lines, reader = StackLines(), StackReader(parse=json.loads)
     seen, other = (
@@ -116,7 +132,7 @@ def test_a_line_that_is_passed_over_costs_no_other(given_lines: list[tuple[Stack
             assert reader.sample(line) == value
             continue
         if line.get("fresh"):
-            reader.forget()
+            reader.begin(json.dumps(line, separators=(",", ":")).encode())
         if "first" in line:
             reader.learn(json.dumps(line).encode(), first=first_of(line))
 
