@@ -1,20 +1,13 @@
-"""``stacks.jsonl`` read back into samples: ``stack_lines`` says how they lie there. Pure.
+"""``stacks.jsonl`` read back into samples: ``stack_lines`` says how they lie there. Pure."""
 
-A line whose sample nobody wants is only kept for what later lines may refer to, and taken apart when one does.
-"""
-
-import re
-from bisect import bisect_right
-from collections.abc import Callable
 from typing import Any
 
 from sparkdiag.evidence.stacks import Frame, StackSample, ThreadStack
-from sparkdiag.recording.stack_lines import KINDS, LINES_A_NUMBERING, MOST_NUMBERED
+from sparkdiag.recording.stack_lines import KINDS, MOST_NUMBERED
 
 First = tuple[int, int, int, int]
 """The numbers that a line's first new place, frame, head and thread get."""
 _OWN = frozenset((*KINDS, "process", "first", "fresh", "stack", "of"))
-_OF = re.compile(rb'"of":(\d{1,12})\}\Z')
 _BEGINNING: First = (0, 0, 0, 0)
 
 
@@ -25,54 +18,29 @@ class _Numbering:
         self.threads: dict[int, ThreadStack] = {}
         self.frames: dict[int, Frame] = {}
         self._known: dict[str, dict[int, Any]] = {kind: {} for kind in KINDS}
-        self._next: First | None = _BEGINNING
-        """What the next line's ``first`` has to be; None while that of the last one was not looked into."""
-        self._least = _BEGINNING
-        self._waiting: list[tuple[First, bytes]] = []
+        self._next = _BEGINNING
+        """What the next line's ``first`` has to be."""
 
     def add(self, first: First, line: dict[str, Any]) -> None:
         """Take up what ``line`` brings. Raises ``KeyError`` where lines before it were lost."""
-        self._check(first)
-        self._next = self._least = self._take(first, line)
-
-    def add_later(self, first: First, line: bytes) -> None:
-        """The same of a line that is not looked into before it is asked for."""
-        self._check(first)
-        self._next, self._least = None, first
-        if len(self._waiting) > 2 * LINES_A_NUMBERING:
-            raise KeyError("no numbering goes on for so long")
-        self._waiting.append((first, line))
-
-    def at(self, kind: str, number: int, *, parse: Callable[[bytes], Any]) -> Any:
-        """The thing of this number. Raises ``KeyError`` where the line that brought it was lost."""
-        known = self._known[kind]
-        if number not in known:
-            column = KINDS.index(kind)
-            index = bisect_right(self._waiting, number, key=lambda waiting: waiting[0][column]) - 1
-            if index >= 0 and self._waiting[index][1]:
-                first, line = self._waiting[index]
-                self._waiting[index] = first, b""
-                self._take(first, parse(line))
-        return known[number]
-
-    def _check(self, first: First) -> None:
-        if self._next is not None and first != self._next:
+        if first != self._next:
             raise KeyError("first")
         if sum(first) > 2 * MOST_NUMBERED:
             raise KeyError("no numbering goes on for so long")
-
-    def may_go_on_at(self, first: First) -> bool:
-        """Whether a line that begins there may be of this numbering: it never counts backwards."""
-        least = self._least
-        return first[0] >= least[0] and first[1] >= least[1] and first[2] >= least[2] and first[3] >= least[3]
-
-    def _take(self, first: First, line: dict[str, Any]) -> First:
         ends = []
         for kind, number in zip(KINDS, first, strict=True):
             new = line.get(kind, ())
             self._known[kind].update(enumerate(new, start=number))
             ends.append(number + len(new))
-        return ends[0], ends[1], ends[2], ends[3]
+        self._next = ends[0], ends[1], ends[2], ends[3]
+
+    def is_beyond(self, first: First) -> bool:
+        """Whether a line that begins there must be of another numbering: none counts backwards."""
+        return any(new < known for new, known in zip(first, self._next, strict=True))
+
+    def at(self, kind: str, number: int) -> Any:
+        """The thing of this number. Raises ``KeyError`` where the line that brought it was lost."""
+        return self._known[kind][number]
 
 
 class StackReader:
@@ -81,8 +49,7 @@ class StackReader:
     A thread or frame that stands in many samples is made once and is the same value in all of them.
     """
 
-    def __init__(self, *, parse: Callable[[bytes], Any]) -> None:
-        self._parse = parse
+    def __init__(self) -> None:
         self._numbering = _Numbering()
         self._of: object = None
         """Which numbering the lines say they are of; None in runs from before they said so."""
@@ -98,7 +65,8 @@ class StackReader:
             self._follow(line)
             if "first" in line:
                 first = _first(line["first"])
-                self._begin(first)
+                if first == _BEGINNING or self._numbering.is_beyond(first):
+                    self.forget()
                 self._numbering.add(first, line)
             rest = {key: value for key, value in line.items() if key not in _OWN}
             threads = tuple([self._thread(number) for number in line["stack"]])
@@ -112,27 +80,9 @@ class StackReader:
         if line.get("fresh") is True or self._of != before:
             self.forget()
 
-    def learn(self, line: bytes, *, first: First) -> None:
-        """Keep a line of whose sample nothing is wanted. Raises ``ValueError`` like ``sample``."""
-        self._begin(first)
-        try:
-            self._numbering.add_later(first, line)
-        except KeyError as error:
-            raise ValueError("it refers to a line that cannot be read") from error
-
-    def begin(self, line: bytes) -> None:
-        """``line`` begins a numbering, and is not looked into."""
-        self.forget()
-        told = _OF.search(line)
-        self._of = int(told[1]) if told is not None else None
-
     def forget(self) -> None:
         """What comes next begins a numbering, or a line that began one was lost."""
         self._numbering = _Numbering()
-
-    def _begin(self, first: First) -> None:
-        if first == _BEGINNING or not self._numbering.may_go_on_at(first):
-            self.forget()
 
     def _thread(self, number: object) -> ThreadStack:
         made, index = self._numbering.threads, _index(number)
@@ -156,7 +106,7 @@ class StackReader:
         return frame
 
     def _at(self, kind: str, number: int) -> Any:
-        return self._numbering.at(kind, number, parse=self._parse)
+        return self._numbering.at(kind, number)
 
 
 def _first(numbers: object) -> First:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sparkdiag.evidence.stacks import Frame, StackSample, ThreadStack
 from sparkdiag.recording.stack_lines import LINES_A_NUMBERING, StackLines
-from sparkdiag.recording.stack_reader import First, StackReader
+from sparkdiag.recording.stack_reader import StackReader
 
 frames = st.builds(
     Frame,
@@ -47,7 +47,7 @@ def written(value: StackSample) -> dict[str, Any]:
 @settings(max_examples=40)
 @given(st.lists(samples, max_size=8))
 def test_what_is_read_back_is_what_was_written(values: list[StackSample]) -> None:
-    lines, reader = StackLines(), StackReader(parse=json.loads)
+    lines, reader = StackLines(), StackReader()
     for value in values:
         line = json.loads(json.dumps(lines.line(written(value))))
         assert reader.sample(line) == value
@@ -57,7 +57,7 @@ def test_what_is_read_back_is_what_was_written(values: list[StackSample]) -> Non
 @given(st.lists(st.tuples(samples, st.booleans(), st.booleans()), max_size=10))
 def test_a_lost_line_costs_others_and_changes_none(given_lines: list[tuple[StackSample, bool, bool]]) -> None:
     """``lost``: the reader never gets the line; ``told``: the writer knows of it (a full disk) and begins anew."""
-    lines, reader = StackLines(), StackReader(parse=json.loads)
+    lines, reader = StackLines(), StackReader()
     for value, lost, told in given_lines:
         line = lines.line(written(value))
         if lost:
@@ -72,7 +72,7 @@ def test_a_lost_line_costs_others_and_changes_none(given_lines: list[tuple[Stack
 
 
 def test_a_loss_that_the_writer_knows_of_costs_no_other_line() -> None:
-    lines, reader = StackLines(), StackReader(parse=json.loads)
+    lines, reader = StackLines(), StackReader()
     first, second = (StackSample(pid=pid, started_s=1, ended_s=2, threads=(ThreadStack(),)) for pid in (1, 2))
     lines.line(written(first))
     lines.lost()
@@ -80,7 +80,7 @@ def test_a_loss_that_the_writer_knows_of_costs_no_other_line() -> None:
 
 
 def test_a_numbering_whose_beginning_was_lost_is_not_read_by_the_one_before() -> None:
-    lines, reader = StackLines(), StackReader(parse=json.loads)
+    lines, reader = StackLines(), StackReader()
     before, after = (
         StackSample(pid=1, started_s=1, ended_s=2, threads=(ThreadStack(owns_gil=owns),)) for owns in (False, True)
     )
@@ -95,7 +95,7 @@ def test_a_numbering_whose_beginning_was_lost_is_not_read_by_the_one_before() ->
 
 
 def test_what_comes_after_a_lost_beginning_is_not_taken_for_something_else() -> None:
-    lines, reader = StackLines(), StackReader(parse=json.loads)
+    lines, reader = StackLines(), StackReader()
     seen, other = (
         StackSample(pid=1, started_s=1, ended_s=2, threads=(ThreadStack(thread_id=number),)) for number in (1, 2)
     )
@@ -108,7 +108,7 @@ def test_what_comes_after_a_lost_beginning_is_not_taken_for_something_else() -> 
 
 
 def test_what_stands_in_many_samples_is_one_value() -> None:
-    lines, reader = StackLines(), StackReader(parse=json.loads)
+    lines, reader = StackLines(), StackReader()
     frame = Frame(function="f", filename="a.py", line=1)
     first, second = (
         reader.sample(lines.line(written(StackSample(pid=pid, started_s=1, ended_s=2, threads=threads_of(frame)))))
@@ -123,23 +123,16 @@ def threads_of(frame: Frame) -> tuple[ThreadStack, ...]:
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(samples, st.booleans()), max_size=12))
-def test_a_line_that_is_passed_over_costs_no_other(given_lines: list[tuple[StackSample, bool]]) -> None:
-    lines, reader = StackLines(), StackReader(parse=json.loads)
-    for value, wanted in given_lines:
+@given(st.lists(samples, max_size=12), st.integers(0, 12))
+def test_a_numbering_can_be_left_anywhere_for_the_beginning_of_the_next(values: list[StackSample], at: int) -> None:
+    lines, reader = StackLines(), StackReader()
+    for place, value in enumerate(values):
         line = lines.line(written(value))
-        if wanted:
+        if place < at:
             assert reader.sample(line) == value
-            continue
-        if line.get("fresh"):
-            reader.begin(json.dumps(line, separators=(",", ":")).encode())
-        if "first" in line:
-            reader.learn(json.dumps(line).encode(), first=first_of(line))
-
-
-def first_of(line: dict[str, Any]) -> First:
-    places, frames_, heads, threads_ = line["first"]
-    return places, frames_, heads, threads_
+    lines.lost()
+    for value in values:
+        assert reader.sample(lines.line(written(value))) == value
 
 
 def test_the_same_stack_is_not_written_again() -> None:
@@ -160,7 +153,7 @@ def test_the_same_stack_is_not_written_again() -> None:
 
 
 def test_the_numbering_begins_again_so_that_nobody_remembers_a_whole_run() -> None:
-    lines, reader = StackLines(), StackReader(parse=json.loads)
+    lines, reader = StackLines(), StackReader()
     fresh = 0
     for number in range(2 * LINES_A_NUMBERING + 2):
         frame = Frame(function="f", filename="a.py", line=1, locals={"k": number})
@@ -173,7 +166,7 @@ def test_the_numbering_begins_again_so_that_nobody_remembers_a_whole_run() -> No
 
 def test_a_whole_sample_of_an_older_run_is_read_as_it_is() -> None:
     whole = StackSample(pid=1, started_s=1, ended_s=2, threads=(ThreadStack(),))
-    assert StackReader(parse=json.loads).sample(written(whole)) == whole
+    assert StackReader().sample(written(whole)) == whole
 
 
 @given(
@@ -183,6 +176,6 @@ def test_a_whole_sample_of_an_older_run_is_read_as_it_is() -> None:
     )
 )
 def test_whatever_stands_in_a_line_is_refused_in_one_way(line: dict[str, Any]) -> None:
-    reader = StackReader(parse=json.loads)
+    reader = StackReader()
     with contextlib.suppress(ValueError):
         reader.sample(line)
