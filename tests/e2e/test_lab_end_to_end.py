@@ -123,6 +123,44 @@ def test_dcp_2_is_a_crawling_stall_in_the_fallback(dcp2: dict[str, Any]) -> None
     assert leftovers() == []
 
 
+def test_the_page_to_paste_narrows_the_claim(dcp2: dict[str, Any]) -> None:
+    page = (Path(dcp2["run_dir"]) / "report.md").read_text(encoding="utf-8")
+    first_screen = page.partition("<details")[0]
+    assert "only when DCP > 1 (2 configurations asked: DCP 1 and 2; platform cpu)" in first_screen
+    assert "chunks because `dcp_world_size` = 2" in first_screen
+    assert "[pip] torch==" in page
+    assert "<summary>Kernel numbers</summary>" in page
+    assert f"{Path.home()}/" not in page
+
+
+def test_both_runs_beside_each_other_tell_the_factor(dcp1: dict[str, Any], dcp2: dict[str, Any], folder: Path) -> None:
+    found = sparkdiag("report", dcp1["run_dir"], dcp2["run_dir"], cwd=folder, expect=0)
+    assert found["ratio"] > 5
+    assert found["sentence"].startswith("DCP 2 takes ")
+    differs = {row["what"]: (row["a"], row["b"]) for row in found["rows"] if row["differs"]}
+    assert differs["DCP size"] == ("1", "2")
+    assert differs["kernel"][1] == f"{SUSPECT} (ledger)"
+    assert "revision" not in differs
+    assert found["stack_difference"][0]["function"] in (SUSPECT, "fp8_mqa_topk_triton")
+
+
+def test_what_is_opened_and_posted_is_made_of_the_real_run(dcp2: dict[str, Any], folder: Path) -> None:
+    html = _printed("report", dcp2["run_dir"], "--format", "html", cwd=folder)
+    assert f"sparkdiag: stalled (crawling) in {SUSPECT}</h1>" in html
+    assert 'class="curve measured"' in html
+    shown = _printed("post", dcp2["run_dir"], "--pr", "octo/engine#5", "--dry-run", cwd=folder)
+    assert SUSPECT in shown
+    assert (
+        sparkdiag("report", dcp2["run_dir"], "--show-redactions", cwd=folder, expect=0)["redactions"]["unclassified"]
+        == []
+    )
+
+
+def _printed(*args: str, cwd: Path) -> str:
+    command = [sys.executable, "-m", "sparkdiag", *args]
+    return subprocess.run(command, cwd=cwd, check=True, capture_output=True, text=True, timeout=120).stdout
+
+
 def test_the_dcp_1_run_serves_as_the_control(dcp2: dict[str, Any]) -> None:
     assert dcp2["verdict"]["baseline"]["kind"] == "control-run"
 
