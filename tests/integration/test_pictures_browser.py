@@ -183,7 +183,7 @@ def test_without_script_everything_is_there(browser: Browser, tmp_path: Path, re
         assert page.locator("svg.flame").is_visible()
         assert not any(one.is_visible() for one in page.locator("button, input").all()), "a control that does nothing"
         page.locator("summary").first.click()
-        assert page.locator("details table").first.is_visible()
+        assert page.locator("details .written").first.is_visible()
 
 
 def planted(stored: StoredRun) -> StoredRun:
