@@ -275,7 +275,11 @@ def _followed(
     if module is None:
         return [(fresh(function.name, f"{function.module} cannot be read"), state)]
     inner = Frame(function.name, module, frame.depth + 1, enclosing=function.closure)
-    names = bound_parameters(context, inner, function, arguments, keywords)
+    context.chain.append(function)  # a default may call the very function whose default it is
+    try:
+        names = bound_parameters(context, inner, function, arguments, keywords)
+    finally:
+        context.chain.pop()
     step = Step("call", frame.depth, frame.function, frame.module.path, node.lineno, shown(node, arguments, keywords),
                 about=function.symbol)  # fmt: skip
     trail = state.trail if context.quiet else (*state.trail, step)

@@ -356,3 +356,24 @@ def entry(a):
     )
     check(source, "fast", given={"a": "True"})
     check(source, BOTH, open_={"a": ("True", "False")})
+
+
+@pytest.mark.parametrize("defaults", ["a=tried()", "a=tried(), b=tried()", "a=tried(), b=tried(), c=other_one()"])
+def test_a_default_that_calls_its_own_function_ends(defaults: str) -> None:
+    source = (
+        HEAD
+        + f"""
+def other_one(a=tried()):
+    return a
+
+def tried({defaults}):
+    return True
+
+def entry(q):
+    if tried():
+        return fast()
+    return slow()
+"""
+    )
+    route = ask(source, {"q": "(1, 2)"})
+    assert {found.function for found in route.reached} >= {"fast"}, told(route)
