@@ -36,7 +36,7 @@ def bash(folder: Path, typed: str, **environ: str) -> list[str]:
 def test_commands_and_options_are_offered(tmp_path: Path) -> None:
     assert "repro" in bash(tmp_path, "sparkdiag re")
     assert "--older-than" in bash(tmp_path, "sparkdiag runs prune --old")
-    assert bash(tmp_path, "sparkdiag report --format ") == ["md", "json"]
+    assert bash(tmp_path, "sparkdiag report --format ") == ["md", "html", "json", "svg", "speedscope", "trace"]
 
 
 def test_scenarios_are_built_in_names_and_toml_files(tmp_path: Path) -> None:
