@@ -32,7 +32,7 @@ class Points:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows under a head; behind a title that opens it where ``folded``."""
+    """Rows under a head."""
 
     kind: Literal["table"] = "table"
     title: str
@@ -40,7 +40,6 @@ class Table:
     rows: Sequence[Sequence[str]]
     marked: frozenset[int] = frozenset()
     """Rows that differ from the rest."""
-    folded: bool = False
     note: str = ""
 
 

@@ -1,6 +1,5 @@
 """Stacks as a picture that can be clicked: outermost frames above, as wide as they were often seen. Pure."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -118,13 +117,3 @@ def _box(box: Box, *, root: CallNode, palette: Palette, full: float) -> Markup:
         data_d=box.depth,
         data_name=node.name,
     )
-
-
-def shares(root: CallNode) -> Sequence[tuple[str, float]]:
-    """Of each function that was innermost, its share of the looks; the largest first."""
-    own: dict[str, int] = {}
-    for _depth, node in root.walk():
-        if node.own:
-            own[node.name] = own.get(node.name, 0) + node.own
-    ordered = sorted(own.items(), key=lambda item: (-item[1], item[0]))
-    return [(name, count / root.samples) for name, count in ordered]

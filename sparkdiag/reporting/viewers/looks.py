@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
 from statistics import median
-from typing import TypeVar
 
 from sparkdiag.evidence.processes import ProcessInfo
 from sparkdiag.evidence.stacks import Frame, StackSample, ThreadStack
@@ -14,8 +13,7 @@ from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.harmless.printable import printable
 from sparkdiag.reporting.call_tree import working_thread
 from sparkdiag.reporting.safe_text import without_home
-
-Kept = TypeVar("Kept")
+from sparkdiag.reporting.timeline_rows import thinned
 
 NAME_CHARS = 200
 LATEST_S = 1e9
@@ -69,14 +67,6 @@ def file_of(frame: Frame) -> str:
 def is_moment(at_s: float) -> bool:
     """Whether a viewer can show ``at_s``: a number on the run clock that can have been measured."""
     return math.isfinite(at_s) and 0 <= at_s <= LATEST_S
-
-
-def thinned(values: Sequence[Kept], most: int) -> Sequence[Kept]:
-    """At most ``most`` (2 or more) of ``values``, evenly spread, the first and the last among them."""
-    if len(values) <= most:
-        return values
-    step = (len(values) - 1) / (most - 1)
-    return [values[round(index * step)] for index in range(most)]
 
 
 def looks_of(stored: StoredRun, *, most: int) -> tuple[ProcessLooks, ...]:

@@ -8,8 +8,8 @@ from sparkdiag.judging.numbers import finite
 from sparkdiag.judging.progress import CallPosition, plan_of, position_of, work_points
 from sparkdiag.judging.signature import look_at
 from sparkdiag.reporting.phrases import scenario_of
+from sparkdiag.reporting.timeline_rows import thinned
 from sparkdiag.reporting.viewers.events import Track, moment_us
-from sparkdiag.reporting.viewers.looks import thinned
 
 Reading = tuple[int, float]
 """(microseconds, value)."""

@@ -6,8 +6,9 @@ from sparkdiag.evidence.stored import StoredRun
 from sparkdiag.harmless.printable import printable
 from sparkdiag.reporting.phrases import headline, verdict_sentence
 from sparkdiag.reporting.safe_text import without_home
+from sparkdiag.reporting.timeline_rows import thinned
 from sparkdiag.reporting.viewers.events import Track, moment_us
-from sparkdiag.reporting.viewers.looks import shown, thinned
+from sparkdiag.reporting.viewers.looks import shown
 
 _TEXT_CHARS = 500
 _MOST_NOTES = 5_000

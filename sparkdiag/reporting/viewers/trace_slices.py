@@ -11,8 +11,9 @@ from typing import Any
 from sparkdiag.evidence.ledger import DispatchCall
 from sparkdiag.evidence.stacks import Frame
 from sparkdiag.reporting.bands import Band
+from sparkdiag.reporting.timeline_rows import thinned
 from sparkdiag.reporting.viewers.events import Track, micro
-from sparkdiag.reporting.viewers.looks import LATEST_S, ProcessLooks, TimedLook, file_of, is_moment, shown, thinned
+from sparkdiag.reporting.viewers.looks import LATEST_S, ProcessLooks, TimedLook, file_of, is_moment, shown
 
 MOST_SLICES = 80_000
 """Of stacks and of calls each, of all processes together: with 250 bytes a slice the file stays below 60 MB."""

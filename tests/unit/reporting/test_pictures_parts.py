@@ -15,7 +15,7 @@ from sparkdiag.reporting.bands import Band, Span, bands
 from sparkdiag.reporting.call_tree import CallNode
 from sparkdiag.reporting.pictures.colours import OTHERS, SUSPECT, palette_of
 from sparkdiag.reporting.pictures.curves import path, thinned_curve, usual_gap
-from sparkdiag.reporting.pictures.flame import MOST_BOXES, boxes, forest, shares
+from sparkdiag.reporting.pictures.flame import MOST_BOXES, boxes, forest
 from sparkdiag.reporting.pictures.forecast_figure import end_of, measured
 from sparkdiag.reporting.pictures.run_blocks import run_course
 from sparkdiag.reporting.pictures.scale import Scale, amount, ticks, time_label, time_ticks
@@ -153,7 +153,7 @@ def test_a_flame_graph_begins_with_the_workers() -> None:
     root = forest(CRAWLING, function=sample_runs.SUSPECT)
     assert [name.startswith("Worker_") for name, _ in root.children][:2] == [True, True]
     assert root.samples == sum(child.samples for child in root.children.values())
-    assert sum(share for _, share in shares(root)) == pytest.approx(1.0)
+    assert sum(node.own for _, node in root.walk()) == root.samples
 
 
 def test_tracks_and_marks_are_on_the_prompts_clock() -> None:
